@@ -1,0 +1,34 @@
+"""Control of systems whose mechanics are known and whose disturbances are not: S' = f(S, A) + W.
+
+``System`` is what a learner is told, ``World`` what is really out there; an agent such as ``UCBf`` learns in it and
+``simulate`` measures how well. The public names stand once, in ``__init__.pyi``; each is imported on first use, so
+that ``import ucbf`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+from ucbf.envs import register as _register
+
+__version__ = "0.1.0"
+
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOMES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, flags=re.MULTILINE)}
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - names only, read from the stub
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ucbf' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_register()

@@ -1,0 +1,64 @@
+"""The algorithms, one file each, and the names by which studies know them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ucbf.agents.base import Agent, CensoredWarning
+from ucbf.agents.fixed import Greedy, Optimal, Random
+from ucbf.agents.ucb_f import UCBf
+from ucbf.agents.ucb_h import UCBH
+from ucbf.agents.ucbvi import UCBVI
+from ucbf.checks import one_of
+from ucbf.saving import read
+from ucbf.system import System
+
+AGENTS: dict[str, type[Agent]] = {kind.name: kind for kind in (UCBf, UCBH, UCBVI, Greedy, Random, Optimal)}
+
+
+def make_agent(name: str, system: System, **params: Any) -> Agent:
+    """The agent called ``name`` in ``AGENTS``."""
+    return AGENTS[one_of("agent", name, AGENTS)](system, **params)
+
+
+def load(path: str | os.PathLike[str], agent: type[Agent] | None = None) -> Agent:
+    """The agent saved at ``path``; going on with it is the same, bit for bit, as never having stopped.
+
+    Parameters
+    ----------
+    path
+        What ``agent.save`` was given.
+    agent
+        The class of an agent that is not one of ucbf's own.
+    """
+    saved = read(path)
+    if agent is None and saved.agent not in AGENTS:
+        raise ValueError(
+            f"{path} holds a {saved.agent!r}, none of ucbf's agents; pass its class: load(path, agent=...)"
+        )
+    kind = AGENTS[saved.agent] if agent is None else agent
+    if kind.name != saved.agent:
+        raise ValueError(f"{path} holds a {saved.agent!r}, not a {kind.name!r}; pass the class it was saved from")
+    made = kind(saved.system, **saved.params)
+    for name, array in made.state.items():
+        stored = saved.state.get(name)
+        if stored is None or stored.shape != array.shape or stored.dtype != array.dtype:
+            raise ValueError(f"{path} holds no {name} of shape {array.shape}; it was written by another version")
+        array[...] = stored
+    return made
+
+
+__all__ = [
+    "AGENTS",
+    "UCBH",
+    "UCBVI",
+    "Agent",
+    "CensoredWarning",
+    "Greedy",
+    "Optimal",
+    "Random",
+    "UCBf",
+    "load",
+    "make_agent",
+]

@@ -1,0 +1,248 @@
+"""The contract of an agent, and the base of those whose learning is compiled.
+
+To add an algorithm, subclass :class:`Agent` and give ``name``, ``policy`` and ``update``; everything else
+(acting, validation, simulation, saving) is inherited. ``state`` lists the arrays that learning changes.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf import kernels
+from ucbf.checks import whole
+from ucbf.saving import Saved, write
+from ucbf.system import CLIP, System
+from ucbf.units import in_units, units_of
+
+
+class CensoredWarning(UserWarning):
+    """A clipped boundary hid a disturbance from an agent that learns the law of the disturbances."""
+
+
+class Agent(ABC):
+    """Chooses actions and learns from transitions.
+
+    Parameters
+    ----------
+    system
+        What the agent is told. It is never changed.
+    params
+        The hyper-parameters, as the subclass's constructor takes them; they are saved with the agent.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, system: System, **params: Any) -> None:
+        if not isinstance(system, System):
+            raise TypeError(
+                f"{type(self).__name__} is built from a ucbf.System, not {system!r:.60}; "
+                "pass world.system, or what the learner is told of it"
+            )
+        self.system = system
+        self.params = params
+        self.units = units_of(system)
+        self.told = in_units(system.mechanics, self.units)
+        self._warned = False
+
+    # -- what an algorithm supplies ---------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def policy(self) -> NDArray[np.int64]:
+        """[H, S] the actions it would take now; rows are steps, columns state - state_offset."""
+
+    @abstractmethod
+    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
+        """Learn from one transition between state indices; j is the index of W in ``system.residuals``."""
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Every array that learning changes, by name: what is saved."""
+        return {}
+
+    def renew(self) -> None:  # noqa: B027 - most agents have nothing to prepare
+        """Prepare the policy of the next episode. Called when an episode starts or the policy is asked for."""
+
+    # -- use, step by step ------------------------------------------------------------------------
+
+    def act(self, h: int, s: int) -> int:
+        """The action for state s at step h."""
+        h, s = self._step(h), self._index("state", s)
+        if h == 0:
+            self.renew()
+        return int(self._choice(h, s))
+
+    def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
+        """Learn from a transition, whoever chose the action and whenever it was made.
+
+        Parameters
+        ----------
+        disturbance
+            W itself, where it was measured. It is needed only where next_s does not determine it: at an edge
+            of a clipped space, where s' says no more than that W was at least, or at most, something.
+        """
+        h, s, s_next = self._step(h), self._index("state", s), self._index("next state", next_s)
+        a = whole("action", a, 0, self.system.n_actions - 1)
+        if not self.system.allowed[h, s, a]:
+            raise ValueError(f"action {a} is not allowed in state {s + self.system.state_offset} at step {h}")
+        self.update(h, s, a, s_next, self._residual(h, s, a, s_next, disturbance))
+
+    def warm_start(self, disturbances: ArrayLike) -> None:
+        """Learn from a history of disturbances [K, H] alone, without states or actions."""
+        raise TypeError(
+            f"{self.name} does not use f, so disturbances alone teach it nothing; "
+            "feed it transitions with observe(h, s, a, next_s)"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one file; :func:`ucbf.load` goes on from it bit for bit."""
+        write(path, Saved(self.name, self.params, self.system, self.state))
+
+    # -- use, many episodes at once ---------------------------------------------------------------
+
+    def run(
+        self,
+        arena: kernels.Arena,
+        starts: NDArray[np.int64],
+        j: NDArray[np.int64],
+        measured: NDArray[np.int64],
+        gap: NDArray[np.float64],
+        reward: NDArray[np.float64],
+    ) -> None:
+        """Act, then learn, for K episodes; fills gap and reward [K].
+
+        starts: [K]   j, measured: [K, H] the disturbances, as the world and as the learner count them
+        """
+        H, S = self.system.horizon, self.system.n_states
+        v, evaluated = self._values(), np.full((H, S), -1)
+        states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+        for k in range(len(starts)):
+            self.renew()
+            policy = np.ascontiguousarray(self.policy, dtype=np.int64)
+            top = -1 if np.array_equal(policy, evaluated) else H - 1
+            gap[k], reward[k] = kernels.episode(
+                arena, self.told, policy, starts[k], j[k], measured[k], v, top, states, actions, w
+            )
+            evaluated = policy.copy()
+            for h in range(H):
+                self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
+
+    def _values(self) -> NDArray[np.float64]:
+        """[H+1, S] room for the values of a policy; the row after the last step is right already."""
+        return np.tile(self.system.terminal, (self.system.horizon + 1, 1))
+
+    # -- checks -----------------------------------------------------------------------------------
+
+    def _choice(self, h: int, s: int) -> int:
+        return int(self.policy[h, s])
+
+    def _step(self, h: int) -> int:
+        return whole("step h", h, 0, self.system.horizon - 1)
+
+    def _index(self, what: str, s: int) -> int:
+        return whole(what, s, self.system.states[0], self.system.states[-1]) - self.system.state_offset
+
+    def _residual(self, h: int, s: int, a: int, s_next: int, disturbance: int | None) -> int:
+        """The index of the disturbance that explains a transition; an error if none does."""
+        system, told = self.system, self.told
+        hidden = -1  # stands for "not determined by the transition"
+        j = int(kernels.residual(told, h, s, a, s_next, hidden))
+        seen = s_next + told.shift - int(told.after[h % len(told.after), s, a])
+        if disturbance is not None:
+            measured = int(system.fold(whole("disturbance", disturbance)))
+            self._check_agreement(h, s, a, s_next, disturbance)
+            return measured if j == hidden else j
+        if j == hidden:
+            last = told.n_residuals - 1
+            determined = seen <= 0 if s_next == 0 else seen >= last
+            if not determined or system.n_states == 1:
+                self._warn_censored(h, s, a, s_next)
+            return min(max(seen, 0), last)
+        declared = told.n_residuals
+        if system.disturbance_range is not None:
+            declared = system.disturbance_range[1] + int(system.model_error // 2) - system.residuals[0] + 1
+        if not 0 <= j < declared:
+            raise ValueError(
+                f"from state {s + system.state_offset}, action {a} at step {h} (f = {system.f[h, s, a]}) to "
+                f"{s_next + system.state_offset} the residual is {j + system.residuals[0]}, outside "
+                f"{system.residuals[0]}..{system.residuals[0] + declared - 1} (disturbance_range, widened by ζ/2); "
+                "correct f, or declare a wider disturbance_range or a larger model_error"
+            )
+        return j
+
+    def _check_agreement(self, h: int, s: int, a: int, s_next: int, disturbance: int) -> None:
+        system, slack = self.system, int(self.system.model_error // 2)
+        raw = int(system.f[h, s, a]) + disturbance
+        reached = set(system.meet_boundary(raw + np.arange(-slack, slack + 1)).tolist())
+        if s_next not in reached:
+            o = system.state_offset
+            raise ValueError(
+                f"disturbance {disturbance} takes f = {system.f[h, s, a]} to {min(reached) + o}, not to the next "
+                f"state {s_next + o} that was given (state {s + o}, action {a}, step {h}); correct one of them, "
+                "or declare a larger model_error"
+            )
+
+    def _warn_censored(self, h: int, s: int, a: int, s_next: int) -> None:
+        if self.told.boundary != CLIP or self._warned:
+            return
+        self._warned = True
+        o, bound = self.system.state_offset, s_next + self.system.state_offset - int(self.system.f[h, s, a])
+        side = "at most" if s_next == 0 else "at least"
+        warnings.warn(
+            f"from state {s + o}, action {a} at step {h} the next state {s_next + o} is a clipped edge: it says only "
+            f"that W was {side} {bound}. {self.name} takes it as {bound}, which biases what it learns; pass "
+            "disturbance=W to observe where W can be measured",
+            CensoredWarning,
+            stacklevel=4,
+        )
+
+
+class CompiledAgent(Agent):
+    """An agent whose learning is two compiled functions, chosen by the type of its ``learner``."""
+
+    learner: Any  # a NamedTuple of arrays, one of those in ucbf.kernels
+
+    @property
+    def policy(self) -> NDArray[np.int64]:
+        """[H, S] the actions it would take now."""
+        self.renew()
+        return np.array(self.learner.policy)
+
+    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
+        """Learn from one transition between state indices."""
+        kernels.run_update(self.told, self.learner, h, s, a, s_next, j)
+
+    def renew(self) -> None:
+        """Prepare the policy of the next episode."""
+        kernels.run_renewal(self.told, self.learner)
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Every array of the learner that can change."""
+        fields = self.learner._asdict().items()
+        return {name: array for name, array in fields if isinstance(array, np.ndarray) and array.flags.writeable}
+
+    def run(
+        self,
+        arena: kernels.Arena,
+        starts: NDArray[np.int64],
+        j: NDArray[np.int64],
+        measured: NDArray[np.int64],
+        gap: NDArray[np.float64],
+        reward: NDArray[np.float64],
+    ) -> None:
+        """As :meth:`Agent.run`, in one compiled loop."""
+        kernels.run(arena, self.told, self.learner, starts, j, measured, self._values(), gap, reward)
+
+    def _choice(self, h: int, s: int) -> int:
+        return int(self.learner.policy[h, s])
+
+    def _in_user_units(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """[H, S, A] from the learner's units to the user's."""
+        return q * self.units.scale + self.units.offset[:-1, None, None]

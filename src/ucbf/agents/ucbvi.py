@@ -1,0 +1,71 @@
+"""UCBVI: optimistic planning that is not told f."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf import kernels
+from ucbf.agents.base import CompiledAgent
+from ucbf.agents.ucb_h import optimistic_table
+from ucbf.bonuses import bonus_of, scale_of
+from ucbf.checks import whole
+from ucbf.system import System
+
+BONUSES = ("CH", "experiment", "published")
+
+
+class UCBVI(CompiledAgent):
+    """Counts transitions for each step, state and action, and plans with a bonus before every episode.
+
+    ``Q = min(Q before, cap, r + P̂V + b)``, backwards from the last step; pairs never visited keep the cap.
+    Regret O(sqrt(H²SAT) + H⁴S²A); one plan an episode, S²AH numbers of memory.
+
+    Parameters
+    ----------
+    system
+        Sizes and rewards; f serves only to work out the landing reward that was paid.
+    c
+        Scale of the bonus. None: 0.05, the paper's, for "experiment" and "published"; 1 for "CH".
+    p
+        Probability with which the theorem may fail.
+    bonus
+        "CH" (Chernoff-Hoeffding, the theorem's), "experiment" or "published": :mod:`ucbf.bonuses`.
+    episodes
+        For the bonus "CH": the number of episodes K it shall hold for.
+
+    References
+    ----------
+    Azar, Osband, Munos (2017), Minimax regret bounds for reinforcement learning, Algorithms 1-3.
+    """
+
+    name = "UCBVI"
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        c: float | None = None,
+        p: float = 0.01,
+        bonus: str = "published",
+        episodes: int = 5000,
+    ) -> None:
+        c = scale_of(bonus, BONUSES, c)
+        super().__init__(system, c=c, p=p, bonus=bonus, episodes=whole("episodes", episodes, 1))
+        H, S, A = system.f.shape
+        self.learner = kernels.UCBVIState(
+            **optimistic_table(self, knows_last=bonus == "published"),
+            seen=np.zeros((H, S, S, A)),
+            visits=np.zeros((H, S, A), np.int64),
+            landed=np.zeros((H, S, A)),
+            stale=np.zeros(1, np.int64),
+            ahead=np.zeros((S, A)),
+            width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
+            cap=self.units.cap,
+        )
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """[H, S, A]; -inf where the action does not exist."""
+        self.renew()
+        return self._in_user_units(self.learner.q)

@@ -1,0 +1,91 @@
+"""The named exploration bonuses and the learning rate. Every bonus is width[h] / sqrt(n) + floor.
+
+n is the agent's clock: for an agent that is told f, the episodes or updates so far; for one that is not,
+the visits of the pair. H is the horizon, ζ the model error, L the Lipschitz constant of V*, ι = log(SAH/p),
+ℓ = log(5SAHK/p), d the rate at which an estimate of f improves.
+
+===========  ==========================  ===========  ==========  =====================================
+name         width                       floor        c if None   source
+===========  ==========================  ===========  ==========  =====================================
+theorem      c sqrt(H³ι)                 Lζ           1           Theorems 1 and 2 of the paper; UCB-H
+online       c sqrt(H³ι) + L sqrt(d)     0            1           Theorem 3
+experiment   cH                          cζL          0.05        the paper's text on its figure
+published    c (H-h) sqrt(ι)             cζL/2        0.05        the authors' code, which drew it
+CH           7cHℓ                        0            1           UCBVI, Chernoff-Hoeffding
+===========  ==========================  ===========  ==========  =====================================
+
+Under "published" the last step, where its reward is known, gets no bonus and is not learned. Agents that
+are not told f pay no floor.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.checks import frozen, one_of, real
+from ucbf.system import System
+from ucbf.units import Units
+
+SCALES = {"theorem": 1.0, "online": 1.0, "experiment": 0.05, "published": 0.05, "CH": 1.0}
+
+
+class Bonus(NamedTuple):
+    """width[h] / sqrt(n) + floor, in the learner's units."""
+
+    width: NDArray[np.float64]  # [H]
+    floor: float
+
+
+def learning_rate(horizon: int, n: NDArray[np.float64] | float) -> NDArray[np.float64] | float:
+    """α_n = (H+1) / (H+n): values of V seen late, which are better, weigh more."""
+    return (horizon + 1) / (horizon + n)
+
+
+def scale_of(name: str, choices: tuple[str, ...], c: float | None) -> float:
+    """c, checked, or the one that belongs to the bonus ``name`` if it is None."""
+    one_of("bonus", name, choices)
+    return SCALES[name] if c is None else real("c", c, 0)
+
+
+def bonus_of(
+    name: str, system: System, units: Units, *, c: float, p: float, d: float = 0.0, episodes: int = 1
+) -> Bonus:
+    """The bonus ``name`` of the table above."""
+    S, A, H, zeta = system.n_states, system.n_actions, system.horizon, system.model_error
+    iota = np.log(S * A * H / real("p", p, 0, 1, open_low=True))
+    L = lipschitz_of(system, units) / units.scale if zeta or d else 0.0
+    width = {
+        "theorem": c * np.sqrt(H**3 * iota),
+        "online": c * np.sqrt(H**3 * iota) + L * np.sqrt(d),
+        "experiment": c * H,
+        "published": c * (H - np.arange(H)) * np.sqrt(iota),
+        "CH": 7 * c * H * np.log(5 * S * A * H * episodes / p),
+    }[name]
+    floor = {"theorem": L * zeta, "experiment": c * zeta * L, "published": c * zeta / 2 * L}.get(name, 0.0)
+    return Bonus(frozen(width * np.ones(H)), float(floor))
+
+
+def lipschitz_of(system: System, units: Units) -> float:
+    """L as the user gave it, else ``L_h <= L_r + L_f L_{h+1}``, which needs no V*, capped by the range of values.
+
+    The recursion compares neighbouring states under the same action. Where they may have different actions,
+    or where a wrapped neighbour may be at the other end, the range of values is all that can be said.
+    """
+    if system.lipschitz is not None:
+        return system.lipschitz
+    spread = units.scale * units.cap
+    if system.boundary == "wrap" or not system.allowed.all() or system.n_states == 1:
+        return spread
+
+    def steepest(table: NDArray[np.generic]) -> float:
+        return float(np.abs(np.diff(table, axis=1)).max(initial=0))
+
+    L_f, L_r = steepest(system.f), steepest(system.reward)
+    L_landing = 0.0 if system.landing is None else steepest(system.landing)
+    bound = steepest(system.terminal[None])
+    for _ in range(system.horizon):
+        bound = min(spread, L_r + L_f * (L_landing + system.discount * bound))
+    return bound

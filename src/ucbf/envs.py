@@ -1,0 +1,225 @@
+"""The Gymnasium view of a world: one environment, and one that steps many copies at once.
+
+Observations and actions are Discrete; an episode has exactly H steps and ends with ``terminated``. ``info`` holds
+``h`` (the step about to be taken), ``action_mask`` (actions allowed now) and, after a step, ``disturbance`` (W).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from ucbf.checks import whole
+
+if TYPE_CHECKING:
+    from ucbf.world import World
+
+
+def register() -> None:
+    """Make the environments known to ``gymnasium.make``. Called by ``import ucbf``."""
+    for name, build in (("Random", "random"), ("World", "given")):
+        gymnasium.register(
+            id=f"ucbf/{name}-v0",
+            entry_point=f"ucbf.envs:{build}_env",
+            vector_entry_point=f"ucbf.envs:{build}_vector_env",
+        )
+
+
+def random_env(render_mode: str | None = None, world_seed: int = 0, **world: Any) -> WorldEnv:
+    """Build "ucbf/Random-v0": the paper's random world; keywords as of :func:`ucbf.random_world`."""
+    return WorldEnv(_random(world_seed, world), render_mode)
+
+
+def random_vector_env(num_envs: int = 1, world_seed: int = 0, **world: Any) -> WorldVectorEnv:
+    """The same world, many copies at once."""
+    return WorldVectorEnv(_random(world_seed, world), num_envs)
+
+
+def given_env(world: World, render_mode: str | None = None) -> WorldEnv:
+    """Build "ucbf/World-v0": any world, passed as ``world=``."""
+    return WorldEnv(world, render_mode)
+
+
+def given_vector_env(world: World, num_envs: int = 1) -> WorldVectorEnv:
+    """Many copies of any world at once."""
+    return WorldVectorEnv(world, num_envs)
+
+
+def _random(seed: int, arguments: dict[str, Any]) -> World:
+    from ucbf.world import random_world
+
+    return random_world(seed=seed, **arguments)
+
+
+class WorldEnv(gymnasium.Env[np.int64, np.int64]):
+    """A world, one episode at a time.
+
+    ``reset(options={"state": s})`` starts in state s instead of drawing it.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own way
+
+    def __init__(self, world: World, render_mode: str | None = None) -> None:
+        system = world.system
+        self.world = world
+        self.render_mode = render_mode
+        self.observation_space = Discrete(system.n_states, start=system.state_offset)
+        self.action_space = Discrete(system.n_actions)
+        self._many = _Copies(world, 1)
+        self._last = ""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Start an episode."""
+        super().reset(seed=seed)
+        states = self._many.first_states(self.np_random, options)
+        self._many.begin(np.ones(1, bool), states)
+        self._last = f"step 0: state {self._many.names()[0]}"
+        return self._many.names()[0], self._info()
+
+    def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        """Take one step."""
+        h, before = int(self._many.h[0]), self._many.names()[0]
+        if h >= self.world.system.horizon:
+            raise RuntimeError("the episode is over: call reset() before the next step()")
+        w, reward = self._many.advance(np.array([action]), self.np_random.random(1))
+        state = self._many.names()[0]
+        self._last = (
+            f"step {h}: state {before}, action {action}, disturbance {w[0]} -> state {state}, reward {reward[0]:g}"
+        )
+        over = bool(self._many.h[0] == self.world.system.horizon)
+        return state, float(reward[0]), over, False, {**self._info(), "disturbance": int(w[0])}
+
+    def render(self) -> str | None:
+        """One line on the last step."""
+        return self._last if self.render_mode == "ansi" else None
+
+    def _info(self) -> dict[str, Any]:
+        return {"h": int(self._many.h[0]), "action_mask": self._many.masks()[0]}
+
+
+class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
+    """Many independent copies of a world, stepped together in a few array operations.
+
+    A copy whose episode ended starts again at its next step (``AutoresetMode.NEXT_STEP``): that step's action is
+    ignored, its reward is 0 and ``info["_disturbance"]`` is false for it.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(self, world: World, num_envs: int = 1) -> None:
+        system = world.system
+        self.world = world
+        self.num_envs = whole("num_envs", num_envs, 1)
+        self.single_observation_space = Discrete(system.n_states, start=system.state_offset)
+        self.single_action_space = Discrete(system.n_actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._many = _Copies(world, num_envs)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        """Start every copy. ``options={"state": s}`` takes one state for all, or one for each."""
+        if isinstance(seed, list | tuple | np.ndarray):
+            raise TypeError("the copies share one random stream; pass one seed, not a list")
+        super().reset(seed=seed)
+        everyone = np.ones(self.num_envs, bool)
+        self._many.begin(everyone, self._many.first_states(self.np_random, options))
+        return self._many.names(), self._info()
+
+    def step(self, actions: NDArray[np.int64]) -> tuple[Any, ...]:
+        """Take one step in every copy."""
+        over = self._many.h == self.world.system.horizon
+        uniforms = self.np_random.random((2, self.num_envs))
+        w, reward = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs)
+        playing = ~over
+        if playing.any():
+            w[playing], reward[playing] = self._many.advance(
+                np.asarray(actions)[playing], uniforms[0, playing], playing
+            )
+        if over.any():
+            self._many.begin(over, self._many.draw(uniforms[1]))
+        terminated = playing & (self._many.h == self.world.system.horizon)
+        info = {**self._info(), "disturbance": w, "_disturbance": playing}
+        return self._many.names(), reward, terminated, np.zeros(self.num_envs, bool), info
+
+    def _info(self) -> dict[str, Any]:
+        shown = np.ones(self.num_envs, bool)
+        return {"h": self._many.h.copy(), "_h": shown, "action_mask": self._many.masks(), "_action_mask": shown.copy()}
+
+
+class _Copies:
+    """States and steps of n copies of a world; both environments are views of it."""
+
+    def __init__(self, world: World, n: int) -> None:
+        self.world = world
+        self.s = np.zeros(n, np.int64)  # state indices
+        self.h = np.full(n, world.system.horizon)  # over until reset
+
+    def names(self) -> NDArray[np.int64]:
+        return self.s + self.world.system.state_offset
+
+    def masks(self) -> NDArray[np.int8]:
+        """[n, A] actions allowed now; at the end of an episode those of the first step."""
+        system = self.world.system
+        masks: NDArray[np.int8] = system.allowed[self.h % system.horizon, self.s].astype(np.int8)
+        return masks
+
+    def draw(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        from ucbf.disturbance import invert
+
+        return invert(self.world.start, uniforms)
+
+    def first_states(self, rng: np.random.Generator, options: dict[str, Any] | None) -> NDArray[np.int64]:
+        """[n] state indices, drawn or as the user asked."""
+        drawn = self.draw(rng.random(len(self.s)))
+        if not options or "state" not in options:
+            return drawn
+        states = self.world.system.states
+        asked = [whole('options["state"]', s, states[0], states[-1]) for s in np.ravel(options["state"])]
+        if len(asked) not in (1, len(self.s)):
+            raise ValueError(f'options["state"] has {len(asked)} states; give one, or one for each of {len(self.s)}')
+        return np.broadcast_to(np.array(asked) - states[0], self.s.shape)
+
+    def begin(self, which: NDArray[np.bool_], states: NDArray[np.int64]) -> None:
+        self.s[which] = states[which]
+        self.h[which] = 0
+
+    def advance(
+        self, actions: NDArray[np.int64], uniforms: NDArray[np.float64], which: NDArray[np.bool_] | slice = slice(None)
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Move the copies ``which``; their disturbances and rewards."""
+        from ucbf.disturbance import invert
+
+        system, law = self.world.system, self.world.law
+        s, h = self.s[which], self.h[which]
+        for a in actions:
+            whole("action", a, 0, system.n_actions - 1)
+        wrong = np.flatnonzero(~system.allowed[h, s, actions])
+        if len(wrong):
+            i = wrong[0]
+            raise ValueError(
+                f"action {actions[i]} is not allowed in state {s[i] + system.state_offset} at step {h[i]}; "
+                'info["action_mask"] shows those that are'
+            )
+        w = np.empty(len(s), np.int64)
+        for step in np.unique(h):
+            at = h == step
+            w[at] = law.low + invert(law.pmf[step % len(law.pmf)], uniforms[at])
+        reward = system.reward[h, s, actions]
+        raw = system.f[h, s, actions] + w
+        if system.landing is not None:
+            reward = reward + system.landing[h, raw - system.raw_states[0]]
+        s_next = system.meet_boundary(raw)
+        last = h == system.horizon - 1
+        reward = reward + np.where(last, system.terminal[s_next], 0.0)
+        self.s[which], self.h[which] = s_next, h + 1
+        return w, reward

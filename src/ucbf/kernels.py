@@ -1,0 +1,426 @@
+"""Every compiled function: arrays in, arrays out; no classes, no randomness, no files.
+
+Letters: h step, s state index, a action, x after-state index, z raw next state index, j index of a disturbance
+among those told apart (z = x + j). Arrays with a step axis have H rows, or one row that serves every step:
+``table[h % len(table)]`` reads both. Compiled functions that call one another stand in this one file, because
+numba's cache on disk notices an edit only in the file of the function it loads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from ucbf.system import CLIP, WRAP, Mechanics
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile on first use, keep on disk, run without the GIL; IEEE arithmetic, so interpreted means the same."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+# -- the world: one step, one episode, exact values ---------------------------------------------------
+
+
+class Arena(NamedTuple):
+    """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
+
+    mechanics: Mechanics
+    j: Ints  # [n] disturbances that occur
+    pmf: Floats  # [1 or H, n] their probabilities
+    start: Floats  # [S] law of the first state
+    best: float  # V* averaged over the first state
+
+
+@compiled
+def expected_landing(arena: Arena, h: int, x: int, v_next: Floats) -> float:
+    """E[landing(z) + γ V_{h+1}(boundary(z))], z = x + W_h."""
+    m = arena.mechanics
+    landing, pmf = m.landing[h % len(m.landing)], arena.pmf[h % len(arena.pmf)]
+    total = 0.0
+    for i in range(len(arena.j)):
+        z = x + arena.j[i]
+        total += pmf[i] * (landing[z] + m.discount * v_next[m.next_state[z]])
+    return total
+
+
+@compiled
+def plan(arena: Arena, q: Floats, v: Floats, policy: Ints) -> None:
+    """Backward induction. q: [H, S, A], v: [H+1, S], policy: [H, S], all filled here. Ties go to the lowest action."""
+    m = arena.mechanics
+    ahead = np.empty(m.n_after)
+    v[m.horizon] = m.terminal
+    for h in range(m.horizon - 1, -1, -1):
+        after, reward = m.after[h % len(m.after)], m.reward[h % len(m.reward)]
+        for x in range(m.n_after):
+            ahead[x] = expected_landing(arena, h, x, v[h + 1])
+        for s in range(after.shape[0]):
+            v[h, s] = -np.inf
+            for a in range(after.shape[1]):
+                q[h, s, a] = reward[s, a] + ahead[after[s, a]]
+                if q[h, s, a] > v[h, s]:
+                    v[h, s] = q[h, s, a]
+                    policy[h, s] = a
+
+
+@compiled
+def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
+    """Values of ``policy`` at steps top..0, given those of the later steps. v: [H+1, S], policy: [H, S]."""
+    m = arena.mechanics
+    for h in range(top, -1, -1):
+        after, reward = m.after[h % len(m.after)], m.reward[h % len(m.reward)]
+        for s in range(policy.shape[1]):
+            a = policy[h, s]
+            v[h, s] = reward[s, a] + expected_landing(arena, h, after[s, a], v[h + 1])
+
+
+@compiled
+def gap_of(arena: Arena, v_first: Floats) -> float:
+    """V* - V^π, averaged over the first state."""
+    mean = 0.0
+    for s in range(len(v_first)):
+        mean += arena.start[s] * v_first[s]
+    return arena.best - mean
+
+
+@compiled
+def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions: Ints) -> float:
+    """One episode. j: [H] disturbances; states: [H+1] and actions: [H] are filled; returns the discounted return."""
+    m = arena.mechanics
+    collected: float = 0.0
+    weight = 1.0
+    states[0] = start
+    for h in range(m.horizon):
+        s = states[h]
+        a = policy[h, s]
+        z = m.after[h % len(m.after), s, a] + j[h]
+        actions[h] = a
+        states[h + 1] = m.next_state[z]
+        collected += weight * (m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z])
+        weight *= m.discount
+    collected += weight * m.terminal[states[m.horizon]]
+    return collected
+
+
+@compiled
+def residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> int:
+    """The disturbance that explains s, a -> s_next, as an index.
+
+    The transition is believed wherever it determines W; ``measured`` serves where the boundary hides it, which is
+    at the two edges of a clipped space.
+    """
+    S = told.after.shape[1]
+    j: int = s_next + told.shift - told.after[h % len(told.after), s, a]
+    if told.boundary == WRAP:
+        j = j % S
+    if told.boundary == CLIP and (s_next == 0 or s_next == S - 1):
+        return measured
+    return j
+
+
+@compiled
+def episode(
+    arena: Arena,
+    told: Mechanics,
+    policy: Ints,
+    start: int,
+    j: Ints,
+    measured: Ints,
+    v: Floats,
+    top: int,
+    states: Ints,
+    actions: Ints,
+    residuals: Ints,
+) -> tuple[float, float]:
+    """Play one episode; its gap and what was collected.
+
+    j, measured: [H] disturbances as the world and as the learner count them   top: last step at which ``policy``
+    is not the one that v [H+1, S] belongs to   states: [H+1], actions, residuals: [H], filled here
+    """
+    evaluate(arena, policy, v, top)
+    collected = walk(arena, policy, start, j, states, actions)
+    for h in range(told.horizon):
+        residuals[h] = residual(told, h, states[h], actions[h], states[h + 1], measured[h])
+    return gap_of(arena, v[0]), collected
+
+
+# -- learners: arrays that learning changes, and the two functions that change them -------------------
+#
+# ``update(told, learner, h, s, a, s_next, j) -> bool`` takes in one transition and says whether the policy of step h
+# changed. ``renew(told, learner) -> int`` is called before an episode and returns the last step whose policy it
+# changed, or -1. Both are chosen by the learner's type, when compiled and when interpreted.
+
+_UPDATES: dict[type, Callable[..., bool]] = {}
+_RENEWALS: dict[type, Callable[..., int]] = {}
+
+
+def update(told: Mechanics, learner: Any, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Take one transition in; whether the policy of step h changed."""
+    return _UPDATES[type(learner)](told, learner, h, s, a, s_next, j)
+
+
+def renew(told: Mechanics, learner: Any) -> int:
+    """Prepare the policy of the next episode; the last step that changed, or -1."""
+    return _RENEWALS[type(learner)](told, learner)
+
+
+@overload(update, strict=False)
+def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: Any, j: Any) -> Any:
+    kernel = _UPDATES[learner.instance_class]
+    return lambda told, learner, h, s, a, s_next, j: kernel(told, learner, h, s, a, s_next, j)
+
+
+@overload(renew, strict=False)
+def _compiled_renew(told: Any, learner: Any) -> Any:
+    kernel = _RENEWALS[learner.instance_class]
+    return lambda told, learner: kernel(told, learner)
+
+
+@compiled
+def renew_nothing(told: Mechanics, learner: Any) -> int:
+    """For learners whose policy is right after every update."""
+    return -1
+
+
+@compiled
+def run(
+    arena: Arena,
+    told: Mechanics,
+    learner: Any,
+    starts: Ints,
+    j: Ints,
+    measured: Ints,
+    v: Floats,
+    gap: Floats,
+    reward: Floats,
+) -> None:
+    """Act, then learn, for K episodes.
+
+    starts: [K]   j: [K, H] disturbances as the world counts them   measured: [K, H] as the learner counts them
+    v: [H+1, S] values of the policy so far   gap, reward: [K], filled here
+    """
+    H = told.horizon
+    states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+    top = H - 1
+    for k in range(len(starts)):
+        top = max(top, renew(told, learner))
+        gap[k], reward[k] = episode(
+            arena, told, learner.policy, starts[k], j[k], measured[k], v, top, states, actions, w
+        )
+        top = -1
+        for h in range(H):
+            if update(told, learner, h, states[h], actions[h], states[h + 1], w[h]):
+                top = h
+
+
+@compiled
+def run_update(told: Mechanics, learner: Any, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """One update, called from Python."""
+    return update(told, learner, h, s, a, s_next, j)
+
+
+@compiled
+def run_renewal(told: Mechanics, learner: Any) -> int:
+    """One renewal, called from Python."""
+    return renew(told, learner)
+
+
+@compiled
+def replay(told: Mechanics, learner: Any, j: Ints) -> None:
+    """Learn from disturbances alone. j: [K, H]."""
+    for k in range(j.shape[0]):
+        for h in range(j.shape[1]):
+            update(told, learner, h, 0, 0, 0, j[k, h])
+
+
+@compiled
+def keep_best(row: Ints, s: int, a: int) -> bool:
+    """Write action a into a policy's row; whether that changed it."""
+    changed: bool = row[s] != a
+    row[s] = a
+    return changed
+
+
+# -- a policy that stays --------------------------------------------------------------------------------
+
+
+class Fixed(NamedTuple):
+    """Learns nothing."""
+
+    policy: Ints  # [H, S]
+
+
+@compiled
+def fixed_update(told: Mechanics, learner: Fixed, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Nothing to do."""
+    return False
+
+
+# -- UCB-f ------------------------------------------------------------------------------------------------
+
+
+class UCBfState(NamedTuple):
+    """Q_h(s, a) = weight_h r_h(s, a) + average_h(f(s, a)) + bonus_h: Algorithm 1 in after-state form."""
+
+    average: Floats  # [H, X] running average of landing(x + w) + γ V_{h+1}(boundary(x + w))
+    weight: Floats  # [H] ρ: the weight that the reward has got so far, 1 once α was 1
+    bonus: Floats  # [H] running average of the bonuses, with what is left of the initial value
+    value: Floats  # [H+1, S]
+    visits: Ints  # [H] updates of each step
+    policy: Ints  # [H, S]
+    width: Floats  # [H] the bonus is width / sqrt(n) + floor
+    floor: float
+    cap: float
+    by_update: bool  # the clock n: (k-1)H + h + 1 if true, else k
+    learned_steps: int  # H, or H-1 if the last step is known
+
+
+@compiled
+def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14."""
+    if h >= learner.learned_steps:
+        return False
+    H = told.horizon
+    learner.visits[h] += 1
+    n = (learner.visits[h] - 1) * H + h + 1 if learner.by_update else learner.visits[h]
+    alpha = (H + 1) / (H + n)
+    bonus = learner.width[h] / math.sqrt(n) + learner.floor
+    learner.weight[h] = (1 - alpha) * learner.weight[h] + alpha
+    learner.bonus[h] = (1 - alpha) * learner.bonus[h] + alpha * bonus
+    average, v_next, landing = learner.average[h], learner.value[h + 1], told.landing[h % len(told.landing)]
+    for x in range(told.n_after):
+        target = landing[x + j] + told.discount * v_next[told.next_state[x + j]]
+        average[x] = (1 - alpha) * average[x] + alpha * target
+    return ucb_f_greedy(told, learner, h)
+
+
+@compiled
+def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int) -> bool:
+    """Renew value and policy of step h; whether the policy changed."""
+    after, reward = told.after[h % len(told.after)], told.reward[h % len(told.reward)]
+    average, weight = learner.average[h], learner.weight[h]
+    changed = False
+    for s in range(after.shape[0]):
+        best, best_a = -np.inf, 0
+        for a in range(after.shape[1]):
+            q = weight * reward[s, a] + average[after[s, a]]
+            if q > best:
+                best, best_a = q, a
+        learner.value[h, s] = min(learner.cap, best + learner.bonus[h])
+        changed |= keep_best(learner.policy[h], s, best_a)
+    return changed
+
+
+# -- UCB-H ------------------------------------------------------------------------------------------------
+
+
+class UCBHState(NamedTuple):
+    """Optimistic Q-learning, one pair at a time."""
+
+    q: Floats  # [H, S, A] -inf where the action does not exist
+    value: Floats  # [H+1, S]
+    visits: Ints  # [H, S, A]
+    policy: Ints  # [H, S]
+    width: Floats  # [H]
+    cap: float
+    learned_steps: int
+
+
+@compiled
+def ucb_h_update(told: Mechanics, learner: UCBHState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Jin et al. (2018), Algorithm 1. The landing reward counts as part of the reward that was paid."""
+    if h >= learner.learned_steps:
+        return False
+    H, q = told.horizon, learner.q[h, s]
+    learner.visits[h, s, a] += 1
+    t = learner.visits[h, s, a]
+    alpha = (H + 1) / (H + t)
+    paid = told.reward[h % len(told.reward), s, a]
+    paid += told.landing[h % len(told.landing), told.after[h % len(told.after), s, a] + j]
+    target = paid + told.discount * learner.value[h + 1, s_next] + learner.width[h] / math.sqrt(t)
+    q[a] = (1 - alpha) * q[a] + alpha * target
+    best = q.argmax()
+    learner.value[h, s] = min(learner.cap, q[best])
+    return keep_best(learner.policy[h], s, best)
+
+
+# -- UCBVI ------------------------------------------------------------------------------------------------
+
+
+class UCBVIState(NamedTuple):
+    """Optimistic planning with counted transitions."""
+
+    q: Floats  # [H, S, A] -inf where the action does not exist
+    value: Floats  # [H+1, S]
+    seen: Floats  # [H, S', S, A] transitions; the next state first, so that the sum over it runs along memory
+    visits: Ints  # [H, S, A]
+    landed: Floats  # [H, S, A] sum of landing rewards
+    stale: Ints  # [1] whether anything was seen since the last plan
+    policy: Ints  # [H, S]
+    ahead: Floats  # [S, A] room for one step's sums
+    width: Floats  # [H]
+    cap: float
+    learned_steps: int
+
+
+@compiled
+def ucbvi_update(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Count; planning waits for the next episode."""
+    if h < learner.learned_steps:
+        learner.seen[h, s_next, s, a] += 1
+        learner.visits[h, s, a] += 1
+        z = told.after[h % len(told.after), s, a] + j
+        learner.landed[h, s, a] += told.landing[h % len(told.landing), z]
+        learner.stale[0] = 1
+    return False
+
+
+@compiled
+def ucbvi_renew(told: Mechanics, learner: UCBVIState) -> int:
+    """Azar et al. (2017), Algorithm 2: backward induction, Q = min(Q before, cap, r + P̂V + b)."""
+    top = -1
+    if learner.stale[0]:
+        learner.stale[0] = 0
+        for h in range(learner.learned_steps - 1, -1, -1):
+            if ucbvi_sweep(told, learner, h) and top < 0:
+                top = h
+    return top
+
+
+@compiled
+def ucbvi_sweep(told: Mechanics, learner: UCBVIState, h: int) -> bool:
+    """Plan one step; whether its policy changed."""
+    S, A = learner.ahead.shape
+    ahead, reward = learner.ahead, told.reward[h % len(told.reward)]
+    ahead[:] = 0
+    for s_next in range(S):
+        v, seen = learner.value[h + 1, s_next], learner.seen[h, s_next]
+        for s in range(S):
+            for a in range(A):
+                ahead[s, a] += v * seen[s, a]
+    changed = False
+    for s in range(S):
+        q = learner.q[h, s]
+        for a in range(A):
+            n = learner.visits[h, s, a]
+            if n > 0:
+                mean = (learner.landed[h, s, a] + told.discount * ahead[s, a]) / n
+                q[a] = min(q[a], reward[s, a] + mean + learner.width[h] / math.sqrt(n))
+        best = q.argmax()
+        learner.value[h, s] = q[best]
+        changed |= keep_best(learner.policy[h], s, best)
+    return changed
+
+
+_UPDATES.update({Fixed: fixed_update, UCBfState: ucb_f_update, UCBHState: ucb_h_update, UCBVIState: ucbvi_update})
+_RENEWALS.update({Fixed: renew_nothing, UCBfState: renew_nothing, UCBHState: renew_nothing, UCBVIState: ucbvi_renew})

@@ -1,0 +1,101 @@
+"""Exact dynamic programming in a world: the optimal plan, the values of a policy, the greedy policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.checks import frozen, integers
+from ucbf.disturbance import Disturbance
+from ucbf.system import System
+
+if TYPE_CHECKING:
+    from ucbf.kernels import Arena
+    from ucbf.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is optimal, and its worth. Ties go to the lowest action."""
+
+    q: NDArray[np.float64]  # [H, S, A], -inf where the action does not exist
+    v: NDArray[np.float64]  # [H+1, S]
+    policy: NDArray[np.int64]  # [H, S]
+
+
+def optimal(world: World) -> Plan:
+    """The optimal plan, by backward induction with the true law."""
+    return plan(world.system, world.law)
+
+
+def plan(system: System, law: Disturbance) -> Plan:
+    """The best plan in ``system`` if W follows ``law``."""
+    from ucbf import kernels
+
+    H, S, A = system.f.shape
+    made = Plan(np.empty((H, S, A)), np.empty((H + 1, S)), np.empty((H, S), dtype=np.int64))
+    kernels.plan(arena_of(system, law), made.q, made.v, made.policy)
+    return made
+
+
+def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
+    """[H+1, S]: the exact value of a policy [H, S], or [S] for the same at every step."""
+    from ucbf import kernels
+
+    system = world.system
+    v = np.empty((system.horizon + 1, system.n_states))
+    v[-1] = system.terminal
+    kernels.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.horizon - 1)
+    return v
+
+
+def greedy(system: System) -> NDArray[np.int64]:
+    """[H, S]: the action with the largest immediate reward r(s, a), whatever follows.
+
+    In the paper's worlds the reward does not depend on the action, and ties go to the lowest: this is the
+    dashed line of its figure.
+    """
+    actions: NDArray[np.int64] = np.where(system.allowed, system.reward, -np.inf).argmax(axis=2)
+    return actions
+
+
+def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None, best: float = 0.0) -> Arena:
+    """The arrays that the compiled functions need of a world; disturbances that never occur are left out."""
+    from ucbf.kernels import Arena
+
+    occurs = np.flatnonzero((law.pmf > 0).any(axis=0))
+    start = np.zeros(system.n_states) if start is None else start
+    return Arena(
+        mechanics=system.mechanics,
+        j=frozen(system.fold(law.values[occurs])),
+        pmf=frozen(law.pmf[:, occurs]),
+        start=frozen(start),
+        best=float(best),
+    )
+
+
+def checked_policy(system: System, policy: ArrayLike) -> NDArray[np.int64]:
+    """[H, S] actions that all exist, or a readable error."""
+    actions = integers("policy", policy)
+    H, S, A = system.f.shape
+    if actions.shape not in {(S,), (H, S)}:
+        raise ValueError(f"policy has shape {actions.shape}; it must be [H, S] = {(H, S)} or [S] = {(S,)}")
+    actions = np.ascontiguousarray(np.broadcast_to(actions, (H, S)))
+    outside = np.argwhere((actions < 0) | (actions >= A))
+    if len(outside):
+        h, s = outside[0]
+        raise ValueError(
+            f"policy takes action {actions[h, s]} in state {s + system.state_offset} at step {h}; "
+            f"actions are 0..{A - 1}"
+        )
+    missing = np.argwhere(~np.take_along_axis(system.allowed, actions[:, :, None], axis=2)[:, :, 0])
+    if len(missing):
+        h, s = missing[0]
+        raise ValueError(
+            f"policy takes action {actions[h, s]} in state {s + system.state_offset} at step {h}, "
+            "where it is not allowed"
+        )
+    return actions

@@ -1,0 +1,124 @@
+"""One file an agent: a zip of plain arrays with a header and a digest, written whole or not at all.
+
+Nothing in it is executed on loading: no pickle, no names of modules to import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.disturbance import Disturbance
+from ucbf.system import System
+
+FORMAT, VERSION = "ucbf agent", 1
+Arrays = dict[str, NDArray[Any]]
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class Saved(NamedTuple):
+    """What a file says of an agent."""
+
+    agent: str
+    params: dict[str, Any]
+    system: System
+    state: Arrays
+
+
+def write(path: str | os.PathLike[str], saved: Saved) -> None:
+    """Write to ``path``; an earlier file there stays whole until the new one is."""
+    arguments = saved.system.arguments()
+    arrays: Arrays = {f"system.{k}": v for k, v in arguments.items() if isinstance(v, np.ndarray)}
+    arrays |= {f"state.{name}": array for name, array in saved.state.items()}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "agent": saved.agent,
+        "params": {name: _plain(name, value) for name, value in saved.params.items()},
+        "system": {k: v for k, v in arguments.items() if not isinstance(v, np.ndarray)},
+    }
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    arrays["digest"] = _digest(arrays)
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str]) -> Saved:
+    """What was written to ``path``, or an error that says why it cannot be trusted."""
+    arrays, header = _contents(Path(path))
+    try:
+        told: dict[str, Any] = {k.removeprefix("system."): v for k, v in arrays.items() if k.startswith("system.")}
+        told |= header["system"]
+        if told["disturbance_range"] is not None:
+            told["disturbance_range"] = tuple(told["disturbance_range"])
+        params = {k: Disturbance(**v) if isinstance(v, dict) else v for k, v in header["params"].items()}
+        state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
+        return Saved(header["agent"], params, System(**told), state)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} does not describe an agent: {error}; save the agent again") from None
+
+
+def _contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays and the header of a file that is whole, ours and of a version that we know."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; save an agent there first: agent.save(path)")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays: Arrays = {name: file[name] for name in file.files}
+        header = json.loads(arrays["header"].tobytes())
+        if header["format"] != FORMAT:
+            raise ValueError(f"its format is {header['format']!r}")
+        version = int(header["version"])
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is not a saved ucbf agent, or is damaged ({error}); save the agent again") from None
+    if version > VERSION:
+        raise ValueError(f"{path} has format version {version}, newer than {VERSION}; upgrade ucbf to read it")
+    if not np.array_equal(arrays.pop("digest", np.empty(0)), _digest(arrays)):
+        raise ValueError(f"{path} was changed after it was written: its digest does not match; save the agent again")
+    return arrays, header
+
+
+def _digest(arrays: Arrays) -> NDArray[np.uint8]:
+    """[32] SHA-256 of names, types, shapes and contents."""
+    sha = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        sha.update(array.tobytes())
+    return np.frombuffer(sha.digest(), dtype=np.uint8)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A parameter as JSON can say it; floats survive exactly."""
+    if isinstance(value, Disturbance):
+        return {"pmf": value.pmf.tolist(), "low": value.low}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"parameter {name} is {value!r:.60}, which cannot be saved; use numbers, text or a Disturbance")

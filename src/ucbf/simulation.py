@@ -1,0 +1,128 @@
+"""One agent for K episodes: in a world (exact gap of every episode), or in any Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.agents.base import Agent
+from ucbf.checks import whole
+from ucbf.planning import arena_of, optimal
+from ucbf.system import System
+from ucbf.world import World
+
+Progress = Callable[[int, int], object]
+PAIRS_PER_BLOCK = 2**27  # about a tenth of a second of updates: how long a progress report or Ctrl-C waits
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What an agent did in K episodes."""
+
+    gap: NDArray[np.float64]  # [K] V*_1 - V^{π_k}_1, exact, averaged over the first state
+    reward: NDArray[np.float64]  # [K] the discounted return it actually collected
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """[K] the cumulative gap."""
+        return np.cumsum(self.gap)
+
+
+def simulate(agent: Agent, world: World, episodes: int, seed: int = 0, progress: Progress | None = None) -> Run:
+    """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
+
+    All first states and disturbances are drawn from ``seed`` before the first episode, so that every agent
+    meets the same ones. Where a clipped boundary hides a disturbance the agent is shown it, as ``info`` of the
+    Gymnasium view does.
+
+    Parameters
+    ----------
+    progress
+        Called with (episodes done, episodes) a few times a second.
+    """
+    K = whole("episodes", episodes, 1)
+    if not isinstance(world, World):
+        raise TypeError(f"world is {world!r:.60}; give a ucbf.World")
+    if not isinstance(agent, Agent):
+        raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
+    _check_told(agent.system, world)
+    starts, w = world.draw(K, whole("seed", seed, 0))
+    j, measured = world.system.fold(w), agent.system.fold(w)
+    best = float(world.start @ optimal(world).v[0])
+    arena = arena_of(world.system, world.law, world.start, best)
+    gap, reward = np.empty(K), np.empty(K)
+    block = max(1, PAIRS_PER_BLOCK // world.system.f.size)
+    for first in range(0, K, block):
+        part = slice(first, min(first + block, K))
+        agent.run(arena, starts[part], j[part], measured[part], gap[part], reward[part])
+        if progress is not None:
+            progress(part.stop, K)
+    return Run(gap, reward)
+
+
+def learn(
+    agent: Agent, env: Any, episodes: int, seed: int | None = None, progress: Progress | None = None
+) -> NDArray[np.float64]:
+    """Let ``agent`` act and learn in a Gymnasium environment with Discrete spaces; returns the rewards [K].
+
+    ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions.
+    An episode ends when the environment ends it, or after ``horizon`` steps. ``info["disturbance"]`` is used
+    where the environment gives it.
+    """
+    K, system = whole("episodes", episodes, 1), agent.system
+    _check_space("observation_space", env.observation_space, system.n_states, system.state_offset)
+    _check_space("action_space", env.action_space, system.n_actions, 0)
+    collected = np.zeros(K)
+    for k in range(K):
+        s, _ = env.reset(seed=seed if k == 0 else None)
+        for h in range(system.horizon):
+            a = agent.act(h, s)
+            next_s, reward, terminated, truncated, info = env.step(a)
+            agent.observe(h, s, a, next_s, disturbance=info.get("disturbance"))
+            collected[k] += system.discount**h * float(reward)
+            s = next_s
+            if terminated or truncated:
+                break
+        if progress is not None:
+            progress(k + 1, K)
+    return collected
+
+
+def _check_told(told: System, world: World) -> None:
+    """What the agent was told must speak of this world, before any work is done."""
+    true = world.system
+    for what in ("n_states", "n_actions", "horizon", "boundary", "state_offset"):
+        if getattr(told, what) != getattr(true, what):
+            raise ValueError(
+                f"the agent was told {what} = {getattr(told, what)!r}, but the world has "
+                f"{getattr(true, what)!r}; build both from one system"
+            )
+    if not np.array_equal(told.allowed, true.allowed):
+        raise ValueError("the agent and the world do not allow the same actions; build both from one system")
+    if told.disturbance_range is not None:
+        errors = np.unique((told.f - true.f)[true.allowed])
+        occurs = world.law.values[(world.law.pmf > 0).any(axis=0)]
+        low, high = told.disturbance_range
+        slack = int(told.model_error // 2)
+        residuals = (occurs[:, None] - errors).ravel()
+        if true.boundary == "wrap":
+            residuals = low - slack + (residuals - low + slack) % true.n_states
+        outside = residuals[(residuals < low - slack) | (residuals > high + slack)]
+        if len(outside):
+            raise ValueError(
+                f"in this world the agent would see a residual of {outside[0]}, outside its "
+                f"disturbance_range {low}..{high} widened by ζ/2 = {slack}; declare a wider range, "
+                "or a larger model_error"
+            )
+
+
+def _check_space(name: str, space: Any, n: int, start: int) -> None:
+    if getattr(space, "n", None) != n or getattr(space, "start", 0) != start:
+        raise ValueError(
+            f"the environment's {name} is {space}, but the agent's system has {n} starting at {start}; "
+            "state the system with the environment's sizes, or wrap the environment"
+        )

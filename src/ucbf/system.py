@@ -1,0 +1,418 @@
+"""What the learner is told: mechanics, rewards, boundary, and how far f may be wrong.
+
+The state moves by ``S' = boundary(f_h(S, A) + W_h)``. Two names recur:
+
+- the *after-state* x = f(s, a): where the action leads before the disturbance;
+- the *raw next state* z = x + w, before the boundary rule brings it back to the states.
+
+Everything that happens after the action depends on (s, a) only through x, and on (x, w) only
+through z. :class:`Mechanics` holds the system as arrays over x and z; planners, worlds and
+learners all read the boundary rule from there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.checks import frozen, integers, numbers, one_of, real, whole
+
+Table = ArrayLike | Callable[..., Any]
+
+BOUNDARIES = ("wrap", "clip", "strict")
+WRAP, CLIP, STRICT = range(3)
+LARGEST_TABLE = 2**28
+
+
+class Mechanics(NamedTuple):
+    """A system as arrays for the compiled functions. F, R, D are 1 (the same at every step) or H."""
+
+    after: NDArray[np.int32]  # [F, S, A] index of the after-state; 0 where the action does not exist
+    reward: NDArray[np.float64]  # [R, S, A] -inf where the action does not exist
+    landing: NDArray[np.float64]  # [D, Z] reward of the raw next state
+    next_state: NDArray[np.int32]  # [Z] state index of a raw next state: the boundary rule
+    terminal: NDArray[np.float64]  # [S]
+    discount: float
+    horizon: int
+    n_after: int  # X: number of after-states; Z = X + n_residuals - 1
+    n_residuals: int  # number of disturbances told apart; raw next state = after-state + residual
+    shift: int  # residual index = next state index + shift - after-state index (modulo S if wrapped)
+    boundary: int  # WRAP, CLIP or STRICT
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class System:
+    """Everything except the law of W.
+
+    States are state_offset .. state_offset + S - 1 wherever a state is named (values of f, arguments
+    of functions); arrays are indexed by state - state_offset. "Once or per step" means an array without
+    or with a leading axis H, or a function without or with a first argument h.
+
+    Parameters
+    ----------
+    f
+        [S, A] or [H, S, A] integers, or a function of (states, actions) or (h, states, actions),
+        vectorised: the next state before the disturbance.
+    reward
+        As f, in any units, costs as negative rewards; also [S].
+    horizon
+        Number of steps of an episode, H.
+    boundary
+        What happens to f + W outside the states. "wrap": modulo S. "clip": the nearest state.
+        "strict": it cannot happen, and a world in which it could is refused.
+    model_error
+        ζ: the f given here is within ζ/2 of the truth. 0 if it is exact.
+    lipschitz
+        L: ``|V*(s1) - V*(s2)| <= L |s1 - s2|``; used only where ζ > 0. A bound is derived if None.
+    landing
+        Reward of the raw next state z = f + W: holding, shortage, overflow. A function of z, or of
+        (h, z), vectorised; or an array [Z] or [H, Z] over ``raw_states``.
+    discount
+        γ in (0, 1].
+    terminal
+        [S], or a function of the states: reward for the state in which the episode ends; zero if None.
+    allowed
+        [S, A] or [H, S, A] booleans, or a function like f: the actions that exist in a state.
+    disturbance_range
+        (low, high) of W where it is known. A residual outside it is then refused. Needed with
+        ``landing`` if W can exceed what two states can be apart.
+    state_offset
+        The first state; it may be negative.
+    n_states, n_actions
+        Needed only where no array says them.
+
+    Examples
+    --------
+    >>> stock = System(lambda s, a: s + a, lambda s, a: -2.0 * a, horizon=3, boundary="clip",
+    ...                landing=lambda z: -1.0 * np.maximum(z, 0), n_states=4, n_actions=3,
+    ...                allowed=lambda s, a: s + a <= 3, disturbance_range=(-2, 0))
+    >>> stock.f[0]
+    array([[0, 1, 2],
+           [1, 2, 3],
+           [2, 3, 4],
+           [3, 4, 5]])
+    >>> stock.raw_states
+    range(-2, 4)
+    """
+
+    f: NDArray[np.int64]  # [H, S, A]
+    reward: NDArray[np.float64]  # [H, S, A]
+    horizon: int
+    boundary: str
+    model_error: float
+    lipschitz: float | None
+    landing: NDArray[np.float64] | None  # [H, Z]
+    discount: float
+    terminal: NDArray[np.float64]  # [S]
+    allowed: NDArray[np.bool_]  # [H, S, A]
+    disturbance_range: tuple[int, int] | None
+    state_offset: int
+    n_states: int
+    n_actions: int
+
+    def __init__(
+        self,
+        f: Table,
+        reward: Table,
+        horizon: int,
+        boundary: str = "wrap",
+        model_error: float = 0,
+        lipschitz: float | None = None,
+        landing: Table | None = None,
+        discount: float = 1.0,
+        terminal: Table | None = None,
+        allowed: Table | None = None,
+        disturbance_range: tuple[int, int] | None = None,
+        state_offset: int = 0,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+    ) -> None:
+        def put(**values: Any) -> None:
+            self.__dict__.update(values)
+
+        put(
+            horizon=whole("horizon", horizon, 1),
+            boundary=one_of("boundary", boundary, BOUNDARIES),
+            model_error=real("model_error (ζ)", model_error, 0),
+            lipschitz=None if lipschitz is None else real("lipschitz", lipschitz, 0),
+            discount=real("discount", discount, 0, 1, open_low=True),
+            disturbance_range=_checked_range(disturbance_range),
+            state_offset=whole("state_offset", state_offset),
+        )
+        sizes = _sizes([f, reward, () if allowed is None else allowed], n_states, n_actions)
+        put(n_states=sizes[0], n_actions=sizes[1])
+        put(f=self._table("f", f, integers))
+        put(reward=self._table("reward", reward, numbers))
+        put(allowed=self._table("allowed", True if allowed is None else allowed, _truths))
+        put(terminal=self._terminal(terminal))
+        self._check_actions()
+        if boundary == "strict":
+            self._check_inside()
+        put(landing=None if landing is None else self._landing(landing))
+        if len(self.raw_states) > LARGEST_TABLE:
+            raise ValueError(
+                f"f + W spans {len(self.raw_states)} raw states; at most {LARGEST_TABLE} are supported: check f"
+            )
+
+    # -- what is told, in other words -------------------------------------------------------------
+
+    @property
+    def states(self) -> range:
+        """The names of the states."""
+        return range(self.state_offset, self.state_offset + self.n_states)
+
+    @cached_property
+    def after_states(self) -> range:
+        """Every f(s, a) of an action that exists; modulo S where nothing but the state it wraps to matters."""
+        if self._wraps_freely:
+            return self.states
+        reached = self.f[self.allowed]
+        return range(int(reached.min()), int(reached.max()) + 1)
+
+    @cached_property
+    def residuals(self) -> range:
+        """The disturbances told apart: the declared range widened by ζ/2 each way, else what the states can show."""
+        first, last = self.states[0], self.states[-1]
+        if self.disturbance_range is not None:
+            slack = int(self.model_error // 2)
+            low, high = self.disturbance_range[0] - slack, self.disturbance_range[1] + slack
+        elif self.boundary == "wrap":
+            low, high = 0, self.n_states - 1
+        else:
+            low, high = first - self.after_states[-1], last - self.after_states[0]
+        if self._wraps_freely:
+            high = low + self.n_states - 1
+        return range(low, high + 1)
+
+    @property
+    def raw_states(self) -> range:
+        """Every z = after-state + residual: the axis of ``landing``."""
+        return range(self.after_states[0] + self.residuals[0], self.after_states[-1] + self.residuals[-1] + 1)
+
+    @property
+    def last_step_is_known(self) -> bool:
+        """Whether nothing that follows the last action depends on the disturbance."""
+        paid = self.landing is not None and bool(np.ptp(self.landing[-1]))
+        return not paid and not np.ptp(self.terminal)
+
+    def fold(self, disturbances: ArrayLike) -> NDArray[np.int64]:
+        """Indices into ``residuals`` of measured disturbances; an error for one that the system excludes."""
+        w = integers("disturbance", disturbances)
+        if self.disturbance_range is not None:
+            low, high = self.residuals[0], self.disturbance_range[1] + int(self.model_error // 2)
+            wrong = w[(w < low) | (w > high)]
+            if wrong.size:
+                raise ValueError(
+                    f"disturbance {wrong.flat[0]} is outside {low}..{high} (disturbance_range, widened by ζ/2); "
+                    "correct it, or declare a wider disturbance_range"
+                )
+        index = w - self.residuals[0]
+        if self._wraps_freely:
+            return index % self.n_states
+        wrong = w[(index < 0) | (index >= len(self.residuals))]
+        if wrong.size and (self.landing is not None or self.boundary != "clip"):
+            raise ValueError(
+                f"disturbance {wrong.flat[0]} is outside {self.residuals[0]}..{self.residuals[-1]}, the range "
+                "assumed because none was declared; pass disturbance_range=(low, high) to System"
+            )
+        # Beyond what the states can show every after-state is clipped to the same edge.
+        return np.clip(index, 0, len(self.residuals) - 1)
+
+    @cached_property
+    def mechanics(self) -> Mechanics:
+        """The system as arrays for the compiled functions."""
+        exists, f, reward = once(self.allowed), once(self.f), once(self.reward)
+        x = self.after_states
+        origin = self.state_offset
+        after = np.where(exists, (f - origin) % self.n_states + origin if self._wraps_freely else f, x[0])
+        z = np.arange(self.raw_states[0], self.raw_states[-1] + 1)
+        landing = np.zeros((1, len(z))) if self.landing is None else once(self.landing)
+        return Mechanics(
+            after=frozen((after - x[0]).astype(np.int32)),
+            reward=frozen(np.where(exists, reward, -np.inf)),
+            landing=frozen(landing),
+            next_state=frozen(self.meet_boundary(z).astype(np.int32)),
+            terminal=self.terminal,
+            discount=self.discount,
+            horizon=self.horizon,
+            n_after=len(x),
+            n_residuals=len(self.residuals),
+            shift=origin - x[0] - self.residuals[0],
+            boundary=BOUNDARIES.index(self.boundary),
+        )
+
+    def meet_boundary(self, z: NDArray[np.int64]) -> NDArray[np.int64]:
+        """State indices of raw next states: the one place where the boundary rule stands.
+
+        Under "strict" only a wrong f can lead outside; the nearest state is the least wrong answer.
+        """
+        index = z - self.state_offset
+        return index % self.n_states if self.boundary == "wrap" else np.clip(index, 0, self.n_states - 1)
+
+    def replace(self, **changes: Any) -> System:
+        """The same system with some arguments changed."""
+        return System(**{**self.arguments(), **changes})
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that build this system again, tables without a step axis that says nothing."""
+        return {
+            "f": once(self.f),
+            "reward": once(self.reward),
+            "horizon": self.horizon,
+            "boundary": self.boundary,
+            "model_error": self.model_error,
+            "lipschitz": self.lipschitz,
+            "landing": None if self.landing is None else once(self.landing),
+            "discount": self.discount,
+            "terminal": self.terminal,
+            "allowed": once(self.allowed),
+            "disturbance_range": self.disturbance_range,
+            "state_offset": self.state_offset,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"System({self.n_states} states {self.states[0]}..{self.states[-1]}, {self.n_actions} actions, "
+            f"horizon {self.horizon}, boundary {self.boundary!r}, model_error {self.model_error:g})"
+        )
+
+    # -- from what the user wrote to tables -------------------------------------------------------
+
+    @property
+    def _wraps_freely(self) -> bool:
+        return self.boundary == "wrap" and getattr(self, "landing", None) is None
+
+    def _table(self, name: str, given: Table, read: Callable[[str, ArrayLike], NDArray[Any]]) -> NDArray[Any]:
+        """[H, S, A], a read-only view of the one step where all are alike."""
+        H, S, A = self.horizon, self.n_states, self.n_actions
+        if callable(given):
+            states, actions = np.meshgrid(np.array(self.states), np.arange(A), indexing="ij")
+            table = _evaluated(name, given, H, (S, A), states, actions)
+            return np.broadcast_to(frozen(read(name, table)), (H, S, A))
+        table = read(name, given)
+        if table.shape == (S,) and name == "reward":
+            table = table[:, None]
+        elif table.shape not in {(), (S, A), (1, S, A), (H, S, A)}:
+            also = "[S], " if name == "reward" else ""
+            raise ValueError(
+                f"{name} has shape {table.shape}; with H={H}, S={S}, A={A} it must be "
+                f"{also}[S, A] = {(S, A)} or [H, S, A] = {(H, S, A)}, or a function"
+            )
+        steps = table.shape[0] if table.ndim == 3 else 1
+        return np.broadcast_to(frozen(np.broadcast_to(table, (steps, S, A))), (H, S, A))
+
+    def _landing(self, given: Table) -> NDArray[np.float64]:
+        self.__dict__["landing"] = given  # raw states depend on there being one
+        Z = len(self.raw_states)
+        if self.boundary == "wrap" and len(self.residuals) > self.n_states:
+            raise ValueError(
+                f"landing under boundary 'wrap' needs the disturbance to be recoverable, but {len(self.residuals)} "
+                f"disturbances wrap onto {self.n_states} states; narrow disturbance_range, or add states"
+            )
+        if callable(given):
+            z = np.arange(self.raw_states[0], self.raw_states[-1] + 1)
+            table = numbers("landing", _evaluated("landing", given, self.horizon, (Z,), z))
+        else:
+            table = numbers("landing", given)
+            if table.shape not in {(Z,), (1, Z), (self.horizon, Z)}:
+                raise ValueError(
+                    f"landing has shape {table.shape}; over the raw states {self.raw_states[0]}.."
+                    f"{self.raw_states[-1]} it must be {(Z,)} or {(self.horizon, Z)}, or a function of z"
+                )
+        return np.broadcast_to(frozen(np.atleast_2d(table)), (self.horizon, Z))
+
+    def _terminal(self, given: Table | None) -> NDArray[np.float64]:
+        if callable(given):
+            given = np.broadcast_to(given(np.array(self.states)), (self.n_states,))
+        table = np.zeros(self.n_states) if given is None else numbers("terminal", given)
+        if table.shape != (self.n_states,):
+            raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(self.n_states,)}")
+        return frozen(table)
+
+    def _check_actions(self) -> None:
+        stuck = np.argwhere(~self.allowed.any(axis=2))
+        if len(stuck):
+            h, s = stuck[0]
+            raise ValueError(
+                f"state {s + self.state_offset} has no allowed action at step {h}; "
+                "allow one in every state, even if it does nothing"
+            )
+
+    def _check_inside(self) -> None:
+        first, last = self.states[0], self.states[-1]
+        wrong = np.argwhere(self.allowed & ((self.f < first) | (self.f > last)))
+        if len(wrong):
+            h, s, a = wrong[0]
+            raise ValueError(
+                f"f sends state {s + self.state_offset}, action {a} at step {h} to {self.f[h, s, a]}, "
+                f"outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
+            )
+
+
+def once(table: NDArray[Any]) -> NDArray[Any]:
+    """[1, ...] where a [H, ...] table repeats one step without storing it again, else the table."""
+    return table[:1] if table.strides[0] == 0 or len(table) == 1 else table
+
+
+def _checked_range(given: tuple[int, int] | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise TypeError(f"disturbance_range is {given!r}; give (low, high)") from None
+    pair = whole("disturbance_range[0]", low), whole("disturbance_range[1]", high)
+    if pair[0] > pair[1]:
+        raise ValueError(f"disturbance_range is {pair}; low must not exceed high")
+    return pair
+
+
+def _sizes(tables: list[Any], n_states: int | None, n_actions: int | None) -> tuple[int, int]:
+    """S and A, from the arguments or else from the first array that shows them."""
+    shapes: list[tuple[int, ...]] = [np.shape(table) for table in tables if not callable(table)]
+    sizes = {
+        "n_states": [n_states, *(shape[-2:][0] for shape in shapes if shape)],
+        "n_actions": [n_actions, *(shape[-1] for shape in shapes if len(shape) >= 2)],
+    }
+    for name, known in sizes.items():
+        if known == [None]:
+            raise TypeError(f"{name} cannot be read off functions alone; pass {name}=")
+    S, A = (whole(name, next(n for n in known if n is not None), 1) for name, known in sizes.items())
+    return S, A
+
+
+def _evaluated(name: str, function: Callable[..., Any], horizon: int, shape: tuple[int, ...], *grids: Any) -> Any:
+    """[1, ...] of function(*grids), or [H, ...] of function(h, *grids) if it has one more argument."""
+    if _required_arguments(function, len(grids)) <= len(grids):
+        tables = [function(*grids)]
+    else:
+        tables = [function(h, *grids) for h in range(horizon)]
+    try:
+        return np.stack([np.broadcast_to(np.asarray(table), shape) for table in tables])
+    except ValueError:
+        raise ValueError(
+            f"{name}, called with arrays of shape {shape}, returned shape {np.shape(tables[0])}; "
+            "write it with numpy functions, so that it answers for all at once"
+        ) from None
+
+
+def _required_arguments(function: Callable[..., Any], fallback: int) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin or ufunc that does not say
+        return fallback
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return sum(p.kind in positional and p.default is p.empty for p in parameters)
+
+
+def _truths(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    array = np.asarray(values)
+    if array.dtype != np.bool_:
+        raise TypeError(f"{name} holds {array.dtype}; give booleans")
+    return array
