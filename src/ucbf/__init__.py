@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _HOMES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, flags=re.MULTILINE)}
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - names only, read from the stub
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

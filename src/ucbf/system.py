@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -115,6 +115,7 @@ class System:
     state_offset: int
     n_states: int
     n_actions: int
+    _landing_function: Callable[..., Any] | None = field(repr=False)
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class System:
             disturbance_range=_checked_range(disturbance_range),
             state_offset=whole("state_offset", state_offset),
         )
-        sizes = _sizes([f, reward, () if allowed is None else allowed], n_states, n_actions)
+        sizes = _sizes([f, reward, allowed], n_states, n_actions)
         put(n_states=sizes[0], n_actions=sizes[1])
         put(f=self._table("f", f, integers))
         put(reward=self._table("reward", reward, numbers))
@@ -155,6 +156,7 @@ class System:
         if boundary == "strict":
             self._check_inside()
         put(landing=None if landing is None else self._landing(landing))
+        put(_landing_function=landing if callable(landing) else None)
         if len(self.raw_states) > LARGEST_TABLE:
             raise ValueError(
                 f"f + W spans {len(self.raw_states)} raw states; at most {LARGEST_TABLE} are supported: check f"
@@ -256,8 +258,11 @@ class System:
         return index % self.n_states if self.boundary == "wrap" else np.clip(index, 0, self.n_states - 1)
 
     def replace(self, **changes: Any) -> System:
-        """The same system with some arguments changed."""
-        return System(**{**self.arguments(), **changes})
+        """The same system with some arguments changed. A landing function is read again, over the new raw states."""
+        arguments = self.arguments()
+        if self._landing_function is not None:
+            arguments["landing"] = self._landing_function
+        return System(**{**arguments, **changes})
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that build this system again, tables without a step axis that says nothing."""
@@ -375,7 +380,7 @@ def _checked_range(given: tuple[int, int] | None) -> tuple[int, int] | None:
 
 def _sizes(tables: list[Any], n_states: int | None, n_actions: int | None) -> tuple[int, int]:
     """S and A, from the arguments or else from the first array that shows them."""
-    shapes: list[tuple[int, ...]] = [np.shape(table) for table in tables if not callable(table)]
+    shapes: list[tuple[int, ...]] = [np.shape(t) for t in tables if t is not None and not callable(t)]
     sizes = {
         "n_states": [n_states, *(shape[-2:][0] for shape in shapes if shape)],
         "n_actions": [n_actions, *(shape[-1] for shape in shapes if len(shape) >= 2)],

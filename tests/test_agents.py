@@ -1,0 +1,290 @@
+"""The contract, run over every agent in the registry, and what UCB-f in particular promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from worlds import any_world, puterman_inventory
+
+import ucbf
+from ucbf.envs import WorldEnv
+
+
+def make(name, world, system=None):
+    params = {"law": world.law} if name == "optimal" else {}
+    return ucbf.make_agent(name, world.system if system is None else system, **params)
+
+
+every_agent = pytest.mark.parametrize("name", sorted(ucbf.AGENTS))
+LEARNERS = ["UCB-f", "UCB-H", "UCBVI"]
+
+
+def test_the_names_of_the_contract_are_there():
+    assert {"UCB-f", "UCB-H", "UCBVI", "greedy", "random", "optimal"} <= set(ucbf.AGENTS)
+    with pytest.raises(ValueError, match="unknown agent 'UCBf'; did you mean 'UCB-f'"):
+        ucbf.make_agent("UCBf", ucbf.random_world().system)
+
+
+@every_agent
+def test_same_seed_same_bits(name):
+    world = ucbf.random_world(seed=1)
+    runs = [ucbf.simulate(make(name, world), world, 60, seed=4) for _ in range(2)]
+    np.testing.assert_array_equal(runs[0].gap, runs[1].gap)
+    np.testing.assert_array_equal(runs[0].reward, runs[1].reward)
+
+
+@every_agent
+@given(world=any_world())
+@settings(max_examples=25)
+def test_regret_is_never_negative_and_actions_always_exist(name, world):
+    agent = make(name, world)
+    run = ucbf.simulate(agent, world, 8)
+    scale = np.abs(ucbf.optimal(world).v).max()
+    assert run.gap.min() >= -1e-10 * (1 + scale)
+    h, s = np.indices(agent.policy.shape)
+    assert world.system.allowed[h, s, agent.policy].all()
+    assert np.isfinite(run.reward).all()
+
+
+@every_agent
+def test_the_system_is_not_changed(name):
+    world = ucbf.random_world(seed=2)
+    before = [np.array(part) for part in world.system.mechanics]
+    ucbf.simulate(make(name, world), world, 20)
+    for part, now in zip(before, world.system.mechanics, strict=True):
+        np.testing.assert_array_equal(part, now)
+
+
+@every_agent
+def test_acting_follows_the_policy(name):
+    world = ucbf.World(ucbf.random_world(seed=2).system.replace(state_offset=-7, f=np.full((25, 8), -3)),
+                       ucbf.Disturbance([1.0]))  # fmt: skip
+    agent = make(name, world)
+    for h, s in [(0, -7), (3, 0), (9, 17)]:
+        action = agent.act(h, s)
+        assert type(action) is int
+        assert action == agent.policy[h, s + 7]
+
+
+@every_agent
+def test_what_is_returned_does_not_lead_back_inside(name):
+    agent = make(name, ucbf.random_world(seed=2))
+    agent.policy[...] = 7
+    assert not (agent.policy == 7).all()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learning_beats_greed(name):
+    world = ucbf.random_world(n_states=10, n_actions=2, horizon=4, max_disturbance=2, seed=5)
+    gap = ucbf.simulate(make(name, world), world, 20_000).gap
+    assert gap[-1000:].mean() < 0.2 * ucbf.simulate(make("greedy", world), world, 1).gap[0]
+
+
+def test_the_optimal_agent_has_no_regret_and_knows_q_star():
+    world = ucbf.random_world(seed=6)
+    agent = make("optimal", world)
+    assert np.abs(ucbf.simulate(agent, world, 10).gap).max() < 1e-12
+    np.testing.assert_array_equal(agent.q, ucbf.optimal(world).q)
+    with pytest.raises(TypeError, match="pass law=world.law"):
+        ucbf.Optimal(world.system, law=None)
+
+
+def test_random_chooses_all_allowed_actions_alike():
+    world = puterman_inventory()
+    agent = make("random", world)
+    taken = np.zeros((4, 4))
+    for _ in range(2000):
+        for s, a in enumerate(agent.policy[1]):
+            taken[s, a] += 1
+        agent.update(1, 0, 0, 0, 0)
+    for s, count in enumerate(world.system.allowed[1].sum(axis=1)):
+        assert np.abs(taken[s, :count] / 2000 - 1 / count).max() < 0.05
+        assert taken[s, count:].sum() == 0
+
+
+# -- what UCB-f learns from -----------------------------------------------------------------------
+
+
+def random_log(world, episodes, seed):
+    """Transitions of a random policy, and the disturbances behind them."""
+    env = WorldEnv(world)
+    log, w = [], np.empty((episodes, world.system.horizon), int)
+    for k in range(episodes):
+        s, _ = env.reset(seed=seed if k == 0 else None)
+        for h in range(world.system.horizon):
+            a = int(env.np_random.integers(world.system.n_actions))
+            s_next, *_, info = env.step(a)
+            log.append((h, int(s), a, int(s_next)))
+            w[k, h] = info["disturbance"]
+            s = s_next
+    return log, w
+
+
+def test_a_random_policys_log_teaches_ucb_f_as_well_as_its_own():
+    world = ucbf.random_world(seed=7)
+    log, w = random_log(world, 300, seed=1)
+    from_log, from_history = ucbf.UCBf(world.system), ucbf.UCBf(world.system)
+    for h, s, a, s_next in log:
+        from_log.observe(h, s, a, s_next)
+    from_history.warm_start(w)
+    np.testing.assert_array_equal(from_log.q, from_history.q)
+    value = ucbf.evaluate(world, from_log.policy)[0].mean()
+    best = ucbf.optimal(world).v[0].mean()
+    greedy = ucbf.evaluate(world, ucbf.greedy(world.system))[0].mean()
+    assert best - value < 0.05 * (best - greedy)
+
+
+def test_each_step_keeps_its_own_count_so_that_order_between_steps_matters_only_through_v():
+    world = ucbf.random_world(n_states=8, n_actions=2, horizon=2, seed=7)
+    log, _ = random_log(world, 50, seed=2)
+    last_first, as_it_was = ucbf.UCBf(world.system), ucbf.UCBf(world.system)
+    for h, s, a, s_next in sorted(log, key=lambda t: -t[0]):
+        last_first.observe(h, s, a, s_next)
+    for h, s, a, s_next in log:
+        as_it_was.observe(h, s, a, s_next)
+    np.testing.assert_array_equal(last_first.learner.visits, as_it_was.learner.visits)
+    np.testing.assert_array_equal(last_first.q[1], as_it_was.q[1])
+
+
+@pytest.mark.parametrize("name", ["UCB-H", "UCBVI", "greedy", "random"])
+def test_disturbances_alone_teach_nothing_to_agents_that_do_not_use_f(name):
+    with pytest.raises(TypeError, match="disturbances alone teach it nothing; feed it transitions"):
+        make(name, ucbf.random_world()).warm_start([[0] * 10])
+
+
+@pytest.mark.parametrize("shift", [-3, 1, 40])
+def test_a_constant_error_of_f_changes_no_decision_where_states_wrap(shift):
+    world = ucbf.random_world(seed=8)
+    told = world.system.replace(f=world.system.f + shift)
+    exact, shifted = ucbf.UCBf(world.system), ucbf.UCBf(told)
+    for k in range(200):
+        one, other = (ucbf.simulate(agent, world, 1, seed=k) for agent in (exact, shifted))
+        np.testing.assert_array_equal(exact.policy, shifted.policy)
+        np.testing.assert_array_equal(one.reward, other.reward)
+    np.testing.assert_allclose(exact.q, shifted.q, rtol=0, atol=1e-12)
+
+
+def circular_steepness(v):
+    return max(np.abs(np.diff(v[:-1], axis=1)).max(), np.abs(v[:-1, 0] - v[:-1, -1]).max())
+
+
+@pytest.mark.parametrize("clock", ["episode", "update"])
+@pytest.mark.parametrize("zeta", [0, 2])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_theorems_bonus_keeps_q_above_q_star(seed, zeta, clock):
+    world = ucbf.random_world(n_states=12, n_actions=3, horizon=5, max_disturbance=3, seed=seed)
+    plan = ucbf.optimal(world)
+    told = ucbf.corrupt(world.system, zeta, seed=seed).replace(lipschitz=circular_steepness(plan.v))
+    agent = ucbf.UCBf(told, bonus="theorem", clock=clock)
+    for k in range(300):
+        assert (agent.q >= plan.q - 1e-10).all(), k
+        ucbf.simulate(agent, world, 1, seed=1000 * seed + k)
+    assert agent.q[0].max() < 5 * 5  # it came down from where it began
+
+
+def test_rewards_in_other_units_change_nothing_but_the_units():
+    world = ucbf.random_world(seed=9)
+    wide = world.system.replace(reward=np.where(np.arange(25) == 3, 1.0, np.linspace(0, 0.9, 25)))
+    costs = wide.replace(reward=1000 * wide.reward - 5000)
+    runs = {}
+    for system in (wide, costs):
+        agent = ucbf.UCBf(system)
+        runs[system] = ucbf.simulate(agent, ucbf.World(system, world.law), 100), agent
+    (plain, one), (dear, other) = runs[wide], runs[costs]
+    np.testing.assert_array_equal(one.policy, other.policy)
+    np.testing.assert_allclose(dear.gap, 1000 * plain.gap, rtol=1e-9, atol=1e-9)
+    left = np.arange(10, 0, -1)[:, None, None]
+    np.testing.assert_allclose(other.q, 1000 * one.q - 5000 * left, rtol=1e-9)
+
+
+# -- a clipped edge hides W -----------------------------------------------------------------------
+
+
+def test_a_clipped_edge_without_a_measured_disturbance_is_said_once():
+    agent = ucbf.UCBf(puterman_inventory().system)
+    with pytest.warns(ucbf.CensoredWarning, match=r"from state 1, action 0 at step 0 the next state 0 is a clipped edge: "
+                      r"it says only that W was at most -1. UCB-f takes it as -1, which biases"):  # fmt: skip
+        agent.observe(0, 1, 0, 0)
+    agent.observe(0, 1, 0, 0)
+
+
+def test_an_edge_that_leaves_one_disturbance_is_no_censoring():
+    system = puterman_inventory().system
+    agent, measured = ucbf.UCBf(system), ucbf.UCBf(system)
+    agent.observe(0, 3, 0, 3)  # demand was 0: more stock than 3 is not possible with W <= 0
+    measured.observe(0, 3, 0, 3, disturbance=0)
+    agent.observe(0, 2, 0, 0)  # demand was 2, its largest
+    measured.observe(0, 2, 0, 0, disturbance=-2)
+    np.testing.assert_array_equal(agent.q, measured.q)
+
+
+def test_a_measured_disturbance_is_used_at_the_edge_and_must_agree_everywhere():
+    system = puterman_inventory().system
+    seen, replayed = ucbf.UCBf(system), ucbf.UCBf(system)
+    for demand in (0, 1, 2, 2):
+        seen.observe(2, 0, 0, 0, disturbance=-demand)  # an empty shop sells nothing, but demand was counted
+    replayed.warm_start([[0, 0, -d] for d in (0, 1, 2, 2)])
+    np.testing.assert_array_equal(seen.q[2], replayed.q[2])
+    with pytest.raises(ValueError, match="disturbance -1 takes f = 3 to 2, not to the next state 1"):
+        seen.observe(0, 1, 2, 1, disturbance=-1)
+
+
+# -- mistakes -------------------------------------------------------------------------------------
+
+
+@every_agent
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda agent: agent.act(10, 0), "step h is 10; it must be 0 to 9"),
+        (lambda agent: agent.act(0, 25), "state is 25; it must be 0 to 24"),
+        (lambda agent: agent.act(0, -1), "state is -1; it must be 0 to 24"),
+        (lambda agent: agent.observe(0, 0, 8, 0), "action is 8; it must be 0 to 7"),
+        (lambda agent: agent.observe(0, 0, 0, 25), "next state is 25; it must be 0 to 24"),
+        (lambda agent: agent.observe(-1, 0, 0, 0), "step h is -1; it must be 0 to 9"),
+    ],
+)
+def test_what_is_out_of_range_is_refused_by_name(name, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(make(name, ucbf.random_world()))
+
+
+@every_agent
+def test_an_action_that_does_not_exist_is_refused(name):
+    with pytest.raises(ValueError, match="action 1 is not allowed in state 3 at step 2"):
+        make(name, puterman_inventory()).observe(2, 3, 1, 3, disturbance=-1)
+
+
+@every_agent
+def test_an_agent_is_built_from_a_system(name):
+    with pytest.raises(TypeError, match="built from a ucbf.System"):
+        make(name, ucbf.random_world(), system=ucbf.random_world())
+
+
+def test_a_residual_outside_the_declared_range_is_refused_within_the_tolerance_of_zeta():
+    system = ucbf.random_world().system.replace(f=np.full((25, 8), 10), disturbance_range=(0, 5))
+    with pytest.raises(ValueError, match=r"f = 10\) to 16 the residual is 6, outside 0\.\.5 \(disturbance_range"):
+        ucbf.UCBf(system).observe(0, 0, 0, 16)
+    tolerant = ucbf.UCBf(system.replace(model_error=2))
+    tolerant.observe(0, 0, 0, 16)
+    tolerant.observe(0, 0, 0, 9)
+    for next_state in (17, 8):
+        with pytest.raises(ValueError, match=r"outside -1\.\.6"):
+            tolerant.observe(0, 0, 0, next_state)
+
+
+def test_a_residual_outside_the_declared_range_is_refused_without_wrapping_too():
+    system = ucbf.System(np.full((9, 1), 4), 0.0, 2, boundary="strict", disturbance_range=(-1, 1))
+    with pytest.raises(ValueError, match=r"the residual is 3, outside -1\.\.1"):
+        ucbf.UCBf(system).observe(0, 0, 0, 7)
+
+
+def test_a_history_is_checked():
+    agent = ucbf.UCBf(puterman_inventory().system)
+    for history, message in [
+        ([[0, -1]], r"disturbances has shape \(1, 2\); give \[K, H\] with H = 3"),
+        ([[0, -1, -3]], r"disturbance -3 is outside -2\.\.0"),
+        ([[0, -1, 0.5]], r"disturbances\[0, 2\] is 0.5"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            agent.warm_start(history)
+    assert agent.learner.visits.sum() == 0

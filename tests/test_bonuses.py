@@ -1,0 +1,98 @@
+import math
+
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf.bonuses import bonus_of, learning_rate, lipschitz_of
+from ucbf.units import units_of
+
+
+def weights(horizon, t):
+    """[t+1] α_t^i = α_i Π_{j>i} (1 - α_j), i = 0..t, α_0 = 1: the weight of the i-th target after t updates."""
+    alpha = learning_rate(horizon, np.arange(1, t + 1))
+    out = np.empty(t + 1)
+    for i in range(t + 1):
+        out[i] = (1.0 if i == 0 else alpha[i - 1]) * np.prod(1 - alpha[i:])
+    return out
+
+
+@pytest.mark.parametrize("H", [1, 2, 5, 10])
+@pytest.mark.parametrize("t", [1, 2, 3, 10, 200])
+def test_weights_of_the_targets(H, t):
+    w = weights(H, t)
+    assert w[0] == 0  # the first update forgets the initial value
+    assert w[1:].sum() == pytest.approx(1, abs=1e-12)
+    assert w[1:].max() <= 2 * H / t + 1e-15
+    assert (w[1:] ** 2).sum() <= 2 * H / t + 1e-15
+    i = np.arange(1, t + 1)
+    for a in (0.5, 0.75, 1.0):
+        middle = (w[1:] / i**a).sum()
+        assert t**-a - 1e-15 <= middle <= (1 + 1 / H) * t**-a + 1e-15
+
+
+@pytest.mark.parametrize("H", [2, 5, 10])
+@pytest.mark.parametrize("i", [1, 2, 7])
+def test_all_later_weights_of_a_target_sum_to_one_plus_one_over_h(H, i):
+    total, weight = 0.0, learning_rate(H, i)
+    for t in range(i, 200_000):
+        total += weight
+        weight *= 1 - learning_rate(H, t + 1)
+    # What is left after the last t: α_t^i falls like t^-(H+1), so its tail is at most weight * t / H.
+    assert total <= 1 + 1 / H + 1e-9
+    assert total + weight * 200_000 / H >= 1 + 1 / H - 1e-9
+
+
+def system(**changes):
+    arguments = {"f": np.zeros((5, 2), int), "reward": np.linspace(0, 1, 5), "horizon": 4, "model_error": 2}
+    return ucbf.System(**{**arguments, "lipschitz": 0.25, **changes})
+
+
+def at(name, h, n, s, **constants):
+    bonus = bonus_of(name, s, units_of(s), **constants)
+    return bonus.width[h] / math.sqrt(n) + bonus.floor
+
+
+def test_each_bonus_is_its_formula():
+    s, iota = system(), math.log(5 * 2 * 4 / 0.1)  # SAH/p
+    # c sqrt(H³ι/n) + Lζ
+    assert at("theorem", 1, 9, s, c=2, p=0.1) == pytest.approx(2 * math.sqrt(64 * iota / 9) + 0.25 * 2)
+    # c sqrt(H³ι/n) + L sqrt(d/n)
+    online = 2 * math.sqrt(64 * iota / 9) + 0.25 * math.sqrt(3 / 9)
+    assert at("online", 1, 9, s, c=2, p=0.1, d=3) == pytest.approx(online)
+    # c sqrt(H²/n) + cζL
+    assert at("experiment", 1, 9, s, c=2, p=0.1) == pytest.approx(2 * 4 / 3 + 2 * 2 * 0.25)
+    # c (sqrt((H-h)²ι/n) + ζL/2)
+    assert at("published", 1, 9, s, c=2, p=0.1) == pytest.approx(2 * (3 * math.sqrt(iota) / 3 + 0.25))
+    # 7 c H log(5SAHK/p) / sqrt(n)
+    ch = 7 * 2 * 4 * math.log(5 * 5 * 2 * 4 * 100 / 0.1) / 3
+    assert at("CH", 1, 9, s, c=2, p=0.1, episodes=100) == pytest.approx(ch)
+
+
+def test_costs_in_other_units_scale_the_lipschitz_constant_with_them():
+    plain, dear = system(), system(reward=1000 * np.linspace(0, 1, 5), lipschitz=250.0)
+    assert at("theorem", 0, 1, plain, c=1, p=0.1) == pytest.approx(at("theorem", 0, 1, dear, c=1, p=0.1))
+
+
+def test_the_derived_lipschitz_constant_follows_the_recursion_and_stops_at_the_range():
+    # f = s is 1-Lipschitz, r = 0.1 s is 0.1-Lipschitz: L = 0.1 (1 + 1 + 1) after three steps.
+    gentle = ucbf.System(lambda s, a: s, lambda s, a: 0.1 * s, 3, boundary="clip", n_states=5, n_actions=2)
+    assert lipschitz_of(gentle, units_of(gentle)) == pytest.approx(0.3)
+    # f = 9s multiplies differences by 9: 0.1 (1 + 9 + 81) > 3, the largest return.
+    wild = ucbf.System(lambda s, a: 9 * s, lambda s, a: 0.1 * s, 3, boundary="clip", n_states=5, n_actions=2)
+    assert lipschitz_of(wild, units_of(wild)) == pytest.approx(3)
+    assert lipschitz_of(gentle.replace(lipschitz=0.7), units_of(gentle)) == 0.7
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBH, ucbf.UCBVI])
+def test_bad_constants_are_refused(kind):
+    for bad, message in [
+        ({"c": -1}, "c is -1; it must be 0 or more"),
+        ({"p": 0}, "p is 0; it must be above 0"),
+        ({"p": 1.5}, "p is 1.5; it must be above 0 and at most 1"),
+        ({"bonus": "publishd"}, "unknown bonus 'publishd'; did you mean 'published'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            kind(system(), **bad)
+    with pytest.raises(ValueError, match="unknown clock 'updates'; did you mean 'update'"):
+        ucbf.UCBf(system(), clock="updates")

@@ -1,0 +1,120 @@
+"""Updates done by hand. H = 2, three states, two actions, states wrap; f and r are
+
+state   f(s,0)  f(s,1)  r(s)
+  0       0       1     0
+  1       1       2     0.5
+  2       2       0     1
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import ucbf
+
+F = [[0, 1], [1, 2], [2, 0]]
+REWARD = [0, 0.5, 1]
+
+
+@pytest.fixture
+def system():
+    return ucbf.System(F, REWARD, horizon=2)
+
+
+def test_ucb_f_moves_every_pair_to_its_target(system):
+    agent = ucbf.UCBf(system, c=0.1, bonus="experiment", clock="episode")
+    agent.observe(1, 0, 0, 0)  # w = 0
+    # First update: α = (2+1)/(2+1) = 1, b = 0.1·2/1 = 0.2; Q = r + 0 + 0.2, V = the same.
+    np.testing.assert_allclose(agent.q[1], [[0.2, 0.2], [0.7, 0.7], [1.2, 1.2]], atol=1e-15)
+    agent.observe(0, 0, 1, 2)  # w = 2 - f(0,1) = 1
+    # Q(s,a) = r(s) + V(f(s,a) + 1) + 0.2, V = 0.2, 0.7, 1.2: (0,0) -> 1: 0 + 0.7 + 0.2, (1,1) -> 3 = 0: 0.5 + 0.2 + 0.2
+    np.testing.assert_allclose(agent.q[0], [[0.9, 1.4], [1.9, 0.9], [1.4, 1.9]], atol=1e-15)
+    np.testing.assert_array_equal(agent.policy, [[1, 0, 1], [0, 0, 0]])
+    agent.observe(0, 2, 0, 2)  # w = 0
+    # Second update: α = 3/4, b = 0.2/√2; (0,0): 0.25·0.9 + 0.75·(0 + 0.2 + b), (2,1): 0.25·1.9 + 0.75·(1 + 0.2 + b)
+    b = 0.2 / math.sqrt(2)
+    assert agent.q[0, 0, 0] == pytest.approx(0.225 + 0.75 * (0.2 + b), abs=1e-15)
+    assert agent.q[0, 2, 1] == pytest.approx(0.475 + 0.75 * (1.2 + b), abs=1e-15)
+
+
+def test_ucb_f_with_the_update_clock_keeps_some_of_the_initial_value(system):
+    agent = ucbf.UCBf(system, c=0.1, bonus="experiment", clock="update")
+    agent.observe(1, 0, 0, 0)
+    # h = 1 of the first episode is update n = 2: α = 3/4, b = 0.2/√2. A quarter of the initial 2 is left.
+    b = 0.2 / math.sqrt(2)
+    np.testing.assert_allclose(agent.q[1, :, 0], [0.5 + 0.75 * (r + b) for r in REWARD], atol=1e-15)
+    agent.observe(1, 0, 0, 0)
+    # Its second update is n = 4: α = 3/6, b = 0.2/2.
+    expected = [0.5 * (0.5 + 0.75 * (r + b)) + 0.5 * (r + 0.1) for r in REWARD]
+    np.testing.assert_allclose(agent.q[1, :, 0], expected, atol=1e-15)
+
+
+def test_ucb_f_value_is_capped_at_the_largest_return(system):
+    agent = ucbf.UCBf(system, c=10, bonus="experiment", clock="episode")
+    agent.observe(1, 0, 0, 0)  # b = 20
+    agent.observe(0, 0, 0, 0)
+    # V_1 = min(2, r + 20) = 2, so that Q_0 = r + 2 + 20.
+    np.testing.assert_allclose(agent.q[0, :, 0], [22, 22.5, 23], atol=1e-13)
+
+
+def test_the_published_bonus_knows_the_last_step(system):
+    agent = ucbf.UCBf(system, c=0.1, p=0.5)
+    np.testing.assert_allclose(agent.q[1], [[0, 0], [0.5, 0.5], [1, 1]])
+    agent.observe(1, 0, 0, 1)
+    np.testing.assert_allclose(agent.q[1], [[0, 0], [0.5, 0.5], [1, 1]])
+    agent.observe(0, 0, 0, 1)
+    # n = 1: Q = r + V(f + 1) + 0.1·2·sqrt(log(3·2·2/0.5)); (0,0) -> 1: 0.5, (1,0) -> 2: 0.5 + 1
+    b = 0.2 * math.sqrt(math.log(24))
+    assert agent.q[0, 0, 0] == pytest.approx(0.5 + b)
+    assert agent.q[0, 1, 0] == pytest.approx(1.5 + b)
+
+
+def test_ucb_f_averages_landing_rewards_and_discounts_what_follows():
+    system = ucbf.System(
+        lambda s, a: s + a, lambda s, a: 0.1 * a, 2, boundary="clip", landing=lambda z: 0.3 * (z < 0),
+        discount=0.5, disturbance_range=(-2, 0), n_states=2, n_actions=2,
+    )  # fmt: skip
+    agent = ucbf.UCBf(system, c=0, bonus="experiment", clock="episode")
+    agent.observe(1, 0, 0, 0, disturbance=-2)
+    # z = s + a - 2: only (1,1) stays at 0. α = 1: Q_1 = r + 0.3 where z < 0.
+    np.testing.assert_allclose(agent.q[1], [[0.3, 0.4], [0.3, 0.1]], atol=1e-15)
+    agent.observe(0, 1, 1, 1, disturbance=-1)
+    # z = s + a - 1 is -1, 0, 0, 1; V_1 = 0.4, 0.3. Q_0 = r + landing + 0.5 V_1(clip z):
+    # (0,0): 0.3 + 0.2, (0,1): 0.1 + 0.2, (1,0): 0.2, (1,1): 0.1 + 0.15
+    np.testing.assert_allclose(agent.q[0], [[0.5, 0.3], [0.2, 0.25]], atol=1e-15)
+    agent.observe(1, 0, 0, 0, disturbance=0)
+    # α = 3/4, no z is below 0: (0,0): 0.25·0.3 + 0, (1,0): 0.25·0.3, (0,1): 0.25·0.4 + 0.75·0.1
+    np.testing.assert_allclose(agent.q[1], [[0.075, 0.175], [0.075, 0.1]], atol=1e-15)
+
+
+def test_ucb_h_moves_only_the_visited_pair(system):
+    agent = ucbf.UCBH(system, c=0.1, bonus="experiment")
+    agent.observe(1, 2, 0, 0)
+    # t = 1: α = 1, b = 0.2: Q = 1 + 0 + 0.2; the other action keeps 2, so that V_1(2) = 2.
+    np.testing.assert_allclose(agent.q[1], [[2, 2], [2, 2], [1.2, 2]])
+    agent.observe(1, 2, 1, 0)
+    agent.observe(0, 0, 1, 2)
+    # V_1(2) = 1.2 now: Q_0(0,1) = 0 + 1.2 + 0.2
+    assert agent.q[0, 0, 1] == pytest.approx(1.4)
+    agent.observe(0, 0, 1, 1)
+    # t = 2: α = 3/4, V_1(1) = 2: 0.25·1.4 + 0.75·(2 + 0.2/√2)
+    assert agent.q[0, 0, 1] == pytest.approx(0.35 + 0.75 * (2 + 0.2 / math.sqrt(2)))
+    np.testing.assert_array_equal(agent.policy, [[0, 0, 0], [0, 0, 0]])
+    assert np.count_nonzero(agent.q == 2) == 12 - 3
+
+
+def test_ucbvi_plans_with_counts_and_never_raises_q(system):
+    agent = ucbf.UCBVI(system, c=0.1, bonus="experiment")
+    for s_next in (0, 0, 1, 0):
+        agent.observe(0, 0, 1, s_next)
+    for s, a in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        agent.observe(1, s, a, 0)
+    # Q_1 = r + 0 + 0.2 once visited: V_1 = 0.2, 0.7, 2. N = 4: Q_0(0,1) = 0 + (3·0.2 + 0.7)/4 + 0.2/2
+    np.testing.assert_allclose(agent.q[1], [[0.2, 0.2], [0.7, 0.7], [2, 2]])
+    assert agent.q[0, 0, 1] == pytest.approx(0.325 + 0.1)
+    assert agent.act(0, 0) == 0
+    for _ in range(5):
+        agent.observe(0, 0, 1, 2)
+    # The new estimate (3·0.2 + 0.7 + 5·2)/9 + 0.2/3 is larger; Q stays.
+    assert agent.q[0, 0, 1] == pytest.approx(0.425)

@@ -1,0 +1,211 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import any_world, puterman_inventory
+
+import ucbf
+from ucbf.units import reward_range, units_of
+
+
+def build(**changes):
+    arguments = {"f": np.zeros((4, 2), int), "reward": np.zeros((4, 2)), "horizon": 3}
+    return ucbf.System(**{**arguments, **changes})
+
+
+def test_functions_and_arrays_say_the_same():
+    from_functions = ucbf.System(
+        lambda s, a: s + a, lambda s, a: s - 2.0 * a, 3, "clip", state_offset=-1, n_states=4, n_actions=2
+    )
+    from_arrays = ucbf.System(
+        [[-1, 0], [0, 1], [1, 2], [2, 3]], [[-1, -3], [0, -2], [1, -1], [2, 0]], 3, "clip", state_offset=-1
+    )
+    np.testing.assert_array_equal(from_functions.f, from_arrays.f)
+    np.testing.assert_array_equal(from_functions.reward, from_arrays.reward)
+    assert from_functions.n_states == 4
+    assert list(from_functions.states) == [-1, 0, 1, 2]
+
+
+def test_functions_of_the_step_give_a_table_per_step():
+    prices = np.array([1.0, 5.0, 2.0])
+    system = build(reward=lambda h, s, a: -prices[h] * a, f=lambda h, s, a: (s + h * a) % 4, n_states=4, n_actions=2)
+    np.testing.assert_array_equal(system.reward[:, 0, 1], -prices)
+    np.testing.assert_array_equal(system.f[2, 1], [1, 3])
+
+
+def test_an_argument_with_a_default_is_not_the_step():
+    system = build(f=lambda s, a, top=3: np.minimum(s + a, top))
+    np.testing.assert_array_equal(system.f[0, 3], [3, 3])
+
+
+def test_a_reward_per_state_holds_for_every_action():
+    system = build(reward=[0, 1, 2, 3])
+    np.testing.assert_array_equal(system.reward[1], [[0, 0], [1, 1], [2, 2], [3, 3]])
+
+
+def test_tables_given_once_are_stored_once():
+    system = build(f=np.zeros((1000, 8), int), reward=np.zeros(1000), horizon=50)
+    assert system.f.shape == (50, 1000, 8)
+    assert system.f.strides[0] == 0
+
+
+def test_a_system_cannot_be_changed():
+    system = build()
+    for table in (system.f, system.reward, system.terminal, system.mechanics.after, system.mechanics.next_state):
+        with pytest.raises(ValueError, match="read-only"):
+            table[...] = 1
+    with pytest.raises(AttributeError):
+        system.horizon = 4
+
+
+def test_a_system_keeps_its_own_copy_of_the_arrays_it_was_given():
+    f = np.zeros((4, 2), int)
+    system = build(f=f)
+    f[:] = 3
+    assert system.f.max() == 0
+
+
+def test_boundaries():
+    z = np.array([-2, -1, 0, 3, 4, 9])
+    np.testing.assert_array_equal(build(boundary="wrap").meet_boundary(z), [2, 3, 0, 3, 0, 1])
+    np.testing.assert_array_equal(build(boundary="clip").meet_boundary(z), [0, 0, 0, 3, 3, 3])
+    np.testing.assert_array_equal(build(boundary="clip", state_offset=-1).meet_boundary(z), [0, 0, 1, 3, 3, 3])
+
+
+def test_raw_states_reach_as_far_as_f_and_w_do():
+    system = puterman_inventory().system
+    assert (system.after_states, system.residuals, system.raw_states) == (range(4), range(-2, 1), range(-2, 4))
+    np.testing.assert_array_equal(system.landing[0], [0, 0, 0, -8, -16, -24])
+    wider = system.replace(model_error=2)
+    assert wider.residuals == range(-3, 2)
+    np.testing.assert_array_equal(wider.landing[0], [0, 0, 0, 0, -8, -16, -24, -32])
+
+
+def test_undeclared_residuals_are_what_the_states_can_show():
+    assert build(boundary="wrap").residuals == range(4)
+    assert build(boundary="strict", f=[[1, 2]] * 4).residuals == range(-2, 3)
+
+
+def test_landing_may_be_an_array_over_the_raw_states_or_differ_by_step():
+    system = puterman_inventory().system
+    again = system.replace(landing=system.landing[0])
+    np.testing.assert_array_equal(again.landing, system.landing)
+    by_step = system.replace(landing=lambda h, z: h * z)
+    np.testing.assert_array_equal(by_step.landing[2], 2 * np.arange(-2, 4))
+
+
+def test_measured_disturbances_beyond_what_a_clipped_space_can_show_count_as_its_end():
+    system = build(boundary="clip", f=lambda s, a: s, n_states=4, n_actions=2)
+    np.testing.assert_array_equal(system.fold([-99, -3, 0, 3, 99]), [0, 0, 3, 6, 6])
+
+
+BAD = [
+    ({"f": np.zeros((3, 2), int), "reward": np.zeros((4, 2))}, r"reward has shape \(4, 2\).*S=3, A=2"),
+    ({"f": np.zeros((2, 4, 2), int)}, r"f has shape \(2, 4, 2\).*\[H, S, A\] = \(3, 4, 2\)"),
+    ({"reward": np.full((4, 2), np.nan)}, r"reward\[0, 0\] is nan; every entry must be a finite number"),
+    ({"reward": [0, 0, np.inf, 0]}, r"reward\[2\] is inf"),
+    ({"f": np.full((4, 2), 0.5)}, r"f\[0, 0\] is 0.5; every entry must be a whole number: round it"),
+    ({"f": np.full((4, 2), 41), "boundary": "strict"}, r"f sends state 0, action 0 at step 0 to 41, outside 0\.\.3; pass"),
+    ({"horizon": 0}, "horizon is 0; it must be 1 or more"),
+    ({"f": np.zeros((0, 2), int), "reward": np.zeros((0, 2))}, "n_states is 0; it must be 1 or more"),
+    ({"f": np.zeros((4, 0), int), "reward": np.zeros((4, 0))}, "n_actions is 0; it must be 1 or more"),
+    ({"boundary": "warp"}, "unknown boundary 'warp'; did you mean 'wrap'"),
+    ({"model_error": -1}, r"model_error \(ζ\) is -1; it must be 0 or more"),
+    ({"lipschitz": -0.1}, "lipschitz is -0.1; it must be 0 or more"),
+    ({"discount": 0}, "discount is 0; it must be above 0"),
+    ({"discount": 1.1}, "discount is 1.1; it must be above 0 and at most 1"),
+    ({"terminal": [0, 1]}, r"terminal has shape \(2,\); it must be \[S\] = \(4,\)"),
+    ({"allowed": np.array([[True, True]] * 3 + [[False, False]])}, "state 3 has no allowed action at step 0"),
+    ({"disturbance_range": (2, 1)}, r"disturbance_range is \(2, 1\); low must not exceed high"),
+    ({"landing": [1.0, 2.0]}, r"landing has shape \(2,\); over the raw states 0\.\.3"),
+    ({"landing": lambda z: z, "disturbance_range": (0, 9)}, "10 disturbances wrap onto 4 states"),
+    ({"f": lambda s, a: np.zeros(3), "n_states": 4, "n_actions": 2}, r"returned shape \(3,\); write it with numpy"),
+    ({"f": [[0, 2**40]] * 4, "boundary": "clip"}, "raw states; at most"),
+    ({"f": np.full((4, 2), 1e300)}, r"f reaches 1e\+300; entries must stay below"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD, ids=lambda x: str(x)[:40])
+def test_a_bad_value_is_named_with_the_rule_and_the_remedy(changes, message):
+    with pytest.raises(ValueError, match=message):
+        build(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"horizon": 2.5}, "horizon is 2.5; give a whole number"),
+        ({"horizon": True}, "not a truth value"),
+        ({"f": "abc"}, "f is not an array of numbers"),
+        ({"allowed": np.ones((4, 2))}, "allowed holds float64; give booleans"),
+        ({"disturbance_range": 3}, r"disturbance_range is 3; give \(low, high\)"),
+        ({"model_error": "two"}, r"model_error \(ζ\) is 'two'; give a number"),
+        ({"f": lambda s, a: s, "reward": lambda s, a: s}, "n_states cannot be read off functions alone; pass n_states="),
+    ],
+)
+def test_a_wrong_kind_is_named(changes, message):
+    with pytest.raises(TypeError, match=message):
+        build(**changes)
+
+
+def test_an_f_outside_the_states_is_fine_where_the_action_does_not_exist():
+    allowed = np.array([[True, False]] * 4)
+    assert build(f=[[0, 99]] * 4, allowed=allowed, boundary="strict").after_states == range(1)
+
+
+@given(any_world())
+def test_a_system_is_built_again_from_its_arguments(world):
+    again = ucbf.System(**world.system.arguments())
+    for mine, theirs in zip(world.system.mechanics, again.mechanics, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@given(any_world(), st.data())
+def test_every_transition_lands_where_the_boundary_says(world, data):
+    system, m = world.system, world.system.mechanics
+    h = data.draw(st.integers(0, system.horizon - 1))
+    s = data.draw(st.integers(0, system.n_states - 1))
+    a = data.draw(st.sampled_from(np.flatnonzero(system.allowed[h, s]).tolist()))
+    w = data.draw(st.integers(world.law.low, world.law.high))
+    z = m.after[h % len(m.after), s, a] + int(system.fold(w))
+    assert m.next_state[z] == system.meet_boundary(system.f[h, s, a] + np.array([w]))[0]
+    if system.landing is not None:
+        assert z + system.raw_states[0] == system.f[h, s, a] + w
+
+
+@given(any_world())
+def test_in_the_learners_units_steps_pay_0_to_1_and_returns_stay_within_the_cap(world):
+    system = world.system
+    units = units_of(system)
+    low, high = reward_range(system)
+    assert units.cap <= system.horizon + 1e-12
+    assert -1e-9 <= (low - units.low) / units.scale <= (high - units.low) / units.scale <= 1 + 1e-9
+    best = (ucbf.optimal(world).v - units.offset[:, None]) / units.scale
+    worst = (ucbf.optimal(mirrored(world)).v * -1 - units.offset[:, None]) / units.scale
+    assert worst.min() >= -1e-9
+    assert best[:-1].max() <= units.cap + 1e-9
+
+
+def mirrored(world):
+    """The world in which every reward has the other sign."""
+    s = world.system
+    landing = None if s.landing is None else -s.landing[:1]
+    return ucbf.World(s.replace(reward=-s.reward, terminal=-s.terminal, landing=landing), world.law)
+
+
+def test_rewards_within_0_and_1_are_left_alone_and_others_are_scaled():
+    plain = build(reward=[0.2, 0.3, 0.1, 0.9])
+    assert units_of(plain)[:2] == (0, 1)
+    assert units_of(plain).cap == 3
+    # Costs -3..5 a step: low -3, range 8; an end worth 0..40 makes three steps' range 64 = 3 · 21.33.
+    costs = build(reward=[-3, 0, 2, 5])
+    assert units_of(costs)[:2] == (-3, 8)
+    ended = units_of(build(reward=[-3, 0, 2, 5], terminal=[0, 0, 0, 40]))
+    assert ended.scale == pytest.approx(64 / 3)
+    assert ended.cap == pytest.approx(3)
+    np.testing.assert_allclose(ended.offset, [-9, -6, -3, 0])
+
+
+def test_a_system_in_which_nothing_matters_has_units_too():
+    assert units_of(build(reward=-7.0)).scale == 1
+    assert ucbf.UCBf(build(reward=-7.0)).q.max() == -7

@@ -1,0 +1,84 @@
+"""Worlds that tests share: textbook problems with known answers, and arbitrary ones for hypothesis."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import ucbf
+
+
+def puterman_inventory():
+    """Puterman, Markov Decision Processes, 3.2.2 and 4.6.1: lost sales, capacity 3.
+
+    Revenue 8 min(x, d) = 8x - 8 max(z, 0) with x = s + a, z = x - d: the second part is the landing reward.
+    """
+
+    def reward(s, a):
+        order = np.where(a > 0, 4 + 2 * a, 0)
+        return 8 * (s + a) - order - (s + a)
+
+    system = ucbf.System(
+        lambda s, a: s + a,
+        reward,
+        horizon=3,
+        boundary="clip",
+        landing=lambda z: -8 * np.maximum(z, 0),
+        allowed=lambda s, a: s + a <= 3,
+        disturbance_range=(-2, 0),
+        n_states=4,
+        n_actions=4,
+    )
+    return ucbf.World(system, ucbf.Disturbance([0.25, 0.5, 0.25], low=-2))
+
+
+def bertsekas_inventory():
+    """Bertsekas, Dynamic Programming and Optimal Control I, Example 1.3.2: cost u + (x+u-w)², x+u <= 2."""
+    system = ucbf.System(
+        lambda s, a: s + a,
+        lambda s, a: -a,
+        horizon=3,
+        boundary="clip",
+        landing=lambda z: -(z**2),
+        allowed=lambda s, a: s + a <= 2,
+        n_states=3,
+        n_actions=3,
+    )
+    return ucbf.World(system, ucbf.Disturbance([0.2, 0.7, 0.1], low=-2))
+
+
+@st.composite
+def any_world(draw, largest_states=6, unit_rewards=False):
+    """A small world with any of the features a system can have."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    boundary = draw(st.sampled_from(["wrap", "clip", "strict"]))
+    S = draw(st.integers(3 if boundary == "strict" else 1, largest_states))
+    A, H = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    offset = draw(st.integers(-5, 5))
+    per_step, landed, declared = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    low, high = draw(st.sampled_from([(0, 0), (0, 2), (-2, 0), (-1, 1), (1, 2)]))
+    if boundary == "strict":
+        low, high = max(low, -1), min(high, 1)  # with three states or more some f leaves room for both
+        reach = (offset + max(0, -low), offset + S - 1 - max(0, high))
+    else:
+        reach = (offset - 2, offset + S + 1) if boundary == "clip" else (offset, offset + S - 1)
+    if boundary == "wrap" and high - low >= S:
+        low, high = 0, 0
+    f = rng.integers(reach[0], reach[1] + 1, size=(H, S, A) if per_step else (S, A))
+    allowed = rng.random((S, A)) < 0.7
+    allowed[np.arange(S), rng.integers(0, A, S)] = True
+    scale, shift = (0.5, 0.0) if unit_rewards else (draw(st.sampled_from([0.01, 1.0, 250.0])), rng.normal())
+    table = rng.random(200)
+    system = ucbf.System(
+        f,
+        scale * (rng.random((S, A)) + shift),
+        horizon=H,
+        boundary=boundary,
+        landing=(lambda z: scale * table[np.asarray(z) % 200]) if landed else None,
+        discount=draw(st.sampled_from([1.0, 0.9])),
+        terminal=None if unit_rewards else scale * rng.normal(size=S),
+        allowed=allowed if draw(st.booleans()) else None,
+        disturbance_range=(low, high) if declared or (landed and (boundary != "strict")) else None,
+        state_offset=offset,
+        lipschitz=0.3,
+    )
+    pmf = rng.random((H, high - low + 1)) + 0.05
+    return ucbf.World(system, ucbf.Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=low))
