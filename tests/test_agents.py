@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from worlds import any_world, puterman_inventory
 
 import ucbf
 from ucbf.envs import WorldEnv
+from worlds import any_world, puterman_inventory
 
 
 def make(name, world, system=None):
@@ -183,7 +183,7 @@ def test_the_theorems_bonus_keeps_q_above_q_star(seed, zeta, clock):
 
 def test_rewards_in_other_units_change_nothing_but_the_units():
     world = ucbf.random_world(seed=9)
-    wide = world.system.replace(reward=np.where(np.arange(25) == 3, 1.0, np.linspace(0, 0.9, 25)))
+    wide = world.system.replace(reward=np.linspace(0, 7, 25))
     costs = wide.replace(reward=1000 * wide.reward - 5000)
     runs = {}
     for system in (wide, costs):
@@ -191,6 +191,7 @@ def test_rewards_in_other_units_change_nothing_but_the_units():
         runs[system] = ucbf.simulate(agent, ucbf.World(system, world.law), 100), agent
     (plain, one), (dear, other) = runs[wide], runs[costs]
     np.testing.assert_array_equal(one.policy, other.policy)
+    assert 0 < plain.gap[-1] < plain.gap[0]
     np.testing.assert_allclose(dear.gap, 1000 * plain.gap, rtol=1e-9, atol=1e-9)
     left = np.arange(10, 0, -1)[:, None, None]
     np.testing.assert_allclose(other.q, 1000 * one.q - 5000 * left, rtol=1e-9)
@@ -201,8 +202,10 @@ def test_rewards_in_other_units_change_nothing_but_the_units():
 
 def test_a_clipped_edge_without_a_measured_disturbance_is_said_once():
     agent = ucbf.UCBf(puterman_inventory().system)
-    with pytest.warns(ucbf.CensoredWarning, match=r"from state 1, action 0 at step 0 the next state 0 is a clipped edge: "
-                      r"it says only that W was at most -1. UCB-f takes it as -1, which biases"):  # fmt: skip
+    message = (
+        "from state 1, action 0 at step 0 the next state 0 is a clipped edge: it says only that W was at most -1. "
+    )
+    with pytest.warns(ucbf.CensoredWarning, match=message + "UCB-f takes it as -1, which biases"):
         agent.observe(0, 1, 0, 0)
     agent.observe(0, 1, 0, 0)
 

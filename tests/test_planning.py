@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-import reference
 from hypothesis import assume, given, settings
 from quantecon.markov import DiscreteDP, backward_induction
-from worlds import any_world, bertsekas_inventory, puterman_inventory
 
+import reference
 import ucbf
+from worlds import any_world, bertsekas_inventory, puterman_inventory
 
 
 def as_quantecon(world):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import any_world
 
+import reference
 import ucbf
+from worlds import any_world
 
 BONUSES = {
     "published": reference.published_bonus,

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from worlds import any_world, puterman_inventory
 
+import reference
 import ucbf
-from ucbf.units import reward_range, units_of
+from ucbf.units import sliding, units_of
+from worlds import any_world, puterman_inventory
 
 
 def build(**changes):
@@ -105,7 +106,10 @@ BAD = [
     ({"reward": np.full((4, 2), np.nan)}, r"reward\[0, 0\] is nan; every entry must be a finite number"),
     ({"reward": [0, 0, np.inf, 0]}, r"reward\[2\] is inf"),
     ({"f": np.full((4, 2), 0.5)}, r"f\[0, 0\] is 0.5; every entry must be a whole number: round it"),
-    ({"f": np.full((4, 2), 41), "boundary": "strict"}, r"f sends state 0, action 0 at step 0 to 41, outside 0\.\.3; pass"),
+    (
+        {"f": np.full((4, 2), 41), "boundary": "strict"},
+        r"f sends state 0, action 0 at step 0 to 41, outside 0\.\.3; pass",
+    ),
     ({"horizon": 0}, "horizon is 0; it must be 1 or more"),
     ({"f": np.zeros((0, 2), int), "reward": np.zeros((0, 2))}, "n_states is 0; it must be 1 or more"),
     ({"f": np.zeros((4, 0), int), "reward": np.zeros((4, 0))}, "n_actions is 0; it must be 1 or more"),
@@ -125,7 +129,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), BAD, ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize(("changes", "message"), BAD)
 def test_a_bad_value_is_named_with_the_rule_and_the_remedy(changes, message):
     with pytest.raises(ValueError, match=message):
         build(**changes)
@@ -140,7 +144,10 @@ def test_a_bad_value_is_named_with_the_rule_and_the_remedy(changes, message):
         ({"allowed": np.ones((4, 2))}, "allowed holds float64; give booleans"),
         ({"disturbance_range": 3}, r"disturbance_range is 3; give \(low, high\)"),
         ({"model_error": "two"}, r"model_error \(ζ\) is 'two'; give a number"),
-        ({"f": lambda s, a: s, "reward": lambda s, a: s}, "n_states cannot be read off functions alone; pass n_states="),
+        (
+            {"f": lambda s, a: s, "reward": lambda s, a: s},
+            "n_states cannot be read off functions alone; pass n_states=",
+        ),
     ],
 )
 def test_a_wrong_kind_is_named(changes, message):
@@ -174,38 +181,56 @@ def test_every_transition_lands_where_the_boundary_says(world, data):
 
 
 @given(any_world())
-def test_in_the_learners_units_steps_pay_0_to_1_and_returns_stay_within_the_cap(world):
+def test_in_the_learners_units_values_span_at_most_h_and_stay_below_the_cap(world):
+    units = units_of(world.system)
+    plan = ucbf.optimal(world)
+    tolerance = 1e-9 * (1 + np.abs(plan.v / units.scale).max())
+    assert np.ptp(plan.v, axis=1).max() / units.scale <= world.system.horizon + tolerance
+    assert (plan.v[:-1] / units.scale <= units.cap[:, None] + tolerance).all()
+
+
+@given(any_world(largest_states=4))
+@settings(max_examples=30)
+def test_the_cap_is_reached_if_every_disturbance_is_the_best_one(world):
     system = world.system
     units = units_of(system)
-    low, high = reward_range(system)
-    assert units.cap <= system.horizon + 1e-12
-    assert -1e-9 <= (low - units.low) / units.scale <= (high - units.low) / units.scale <= 1 + 1e-9
-    best = (ucbf.optimal(world).v - units.offset[:, None]) / units.scale
-    worst = (ucbf.optimal(mirrored(world)).v * -1 - units.offset[:, None]) / units.scale
-    assert worst.min() >= -1e-9
-    assert best[:-1].max() <= units.cap + 1e-9
-
-
-def mirrored(world):
-    """The world in which every reward has the other sign."""
-    s = world.system
-    landing = None if s.landing is None else -s.landing[:1]
-    return ucbf.World(s.replace(reward=-s.reward, terminal=-s.terminal, landing=landing), world.law)
+    assume(units.scale != 1)
+    v = system.terminal
+    for h in range(system.horizon - 1, -1, -1):
+        ahead = np.full((system.n_states, system.n_actions), -np.inf)
+        for s, a in np.argwhere(system.allowed[h]):
+            for w in system.residuals:
+                z = system.f[h, s, a] + w
+                landed = reference.landing(system, h, z) + system.discount * v[reference.meet_boundary(system, z)]
+                ahead[s, a] = max(ahead[s, a], system.reward[h, s, a] + landed)
+        v = ahead.max(axis=1)
+        assert v.max() == pytest.approx(units.cap[h] * units.scale, rel=1e-9, abs=1e-9)
 
 
 def test_rewards_within_0_and_1_are_left_alone_and_others_are_scaled():
-    plain = build(reward=[0.2, 0.3, 0.1, 0.9])
-    assert units_of(plain)[:2] == (0, 1)
-    assert units_of(plain).cap == 3
-    # Costs -3..5 a step: low -3, range 8; an end worth 0..40 makes three steps' range 64 = 3 · 21.33.
-    costs = build(reward=[-3, 0, 2, 5])
-    assert units_of(costs)[:2] == (-3, 8)
-    ended = units_of(build(reward=[-3, 0, 2, 5], terminal=[0, 0, 0, 40]))
+    plain = units_of(build(reward=[0.2, 0.3, 0.1, 0.9]))
+    assert plain.scale == 1
+    np.testing.assert_array_equal(plain.cap, [3, 3, 3])
+    # States stay where they are, so that three steps pay between 3 (-3) = -9 and 3 · 5 = 15: span 24 = 3 · 8.
+    stay = build(f=lambda s, a: s, reward=[-3, 0, 2, 5], boundary="strict", disturbance_range=(0, 0), n_actions=2)
+    units = units_of(stay)
+    assert units.scale == pytest.approx(8)
+    np.testing.assert_allclose(units.cap, [15 / 8, 10 / 8, 5 / 8])
+    # An end worth 40 in the last state: between -9 and 15 + 40.
+    ended = units_of(stay.replace(terminal=[0, 0, 0, 40]))
     assert ended.scale == pytest.approx(64 / 3)
-    assert ended.cap == pytest.approx(3)
-    np.testing.assert_allclose(ended.offset, [-9, -6, -3, 0])
+    np.testing.assert_allclose(ended.cap * ended.scale, [55, 50, 45])
+
+
+def test_the_largest_and_smallest_of_every_window():
+    values = np.random.default_rng(0).normal(size=(3, 20))
+    for width in range(1, 21):
+        windows = np.lib.stride_tricks.sliding_window_view(values, width, axis=1)
+        np.testing.assert_array_equal(sliding(np.maximum, values, width), windows.max(axis=2))
+        np.testing.assert_array_equal(sliding(np.minimum, values, width), windows.min(axis=2))
 
 
 def test_a_system_in_which_nothing_matters_has_units_too():
     assert units_of(build(reward=-7.0)).scale == 1
-    assert ucbf.UCBf(build(reward=-7.0)).q.max() == -7
+    # Three steps of -7 each are known from the start: Q_h = -7 (3 - h).
+    np.testing.assert_array_equal(ucbf.UCBf(build(reward=-7.0)).q[:, 0, 0], [-21, -14, -7])

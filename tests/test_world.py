@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import any_world
 
 import ucbf
+from worlds import any_world
 
 
 @pytest.mark.parametrize("seed", range(5))

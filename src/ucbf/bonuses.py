@@ -76,7 +76,7 @@ def lipschitz_of(system: System, units: Units) -> float:
     """
     if system.lipschitz is not None:
         return system.lipschitz
-    spread = units.scale * units.cap
+    spread = units.scale * system.horizon
     if system.boundary == "wrap" or not system.allowed.all() or system.n_states == 1:
         return spread
 

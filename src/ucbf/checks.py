@@ -66,6 +66,8 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """``values`` as integers; floats are taken only where they are whole."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int64:
+        return values
     array = numbers(name, values)
     bad = np.argwhere(array != np.rint(array))
     if len(bad):

@@ -29,6 +29,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
+def inlined(function: Function) -> Function:
+    """The same, merged into the compiled functions that call it: passing two dozen arrays costs more than a loop."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+
+
 # -- the world: one step, one episode, exact values ---------------------------------------------------
 
 
@@ -42,7 +47,7 @@ class Arena(NamedTuple):
     best: float  # V* averaged over the first state
 
 
-@compiled
+@inlined
 def expected_landing(arena: Arena, h: int, x: int, v_next: Floats) -> float:
     """E[landing(z) + γ V_{h+1}(boundary(z))], z = x + W_h."""
     m = arena.mechanics
@@ -73,7 +78,7 @@ def plan(arena: Arena, q: Floats, v: Floats, policy: Ints) -> None:
                     policy[h, s] = a
 
 
-@compiled
+@inlined
 def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
     """Values of ``policy`` at steps top..0, given those of the later steps. v: [H+1, S], policy: [H, S]."""
     m = arena.mechanics
@@ -84,7 +89,7 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
             v[h, s] = reward[s, a] + expected_landing(arena, h, after[s, a], v[h + 1])
 
 
-@compiled
+@inlined
 def gap_of(arena: Arena, v_first: Floats) -> float:
     """V* - V^π, averaged over the first state."""
     mean = 0.0
@@ -93,7 +98,7 @@ def gap_of(arena: Arena, v_first: Floats) -> float:
     return arena.best - mean
 
 
-@compiled
+@inlined
 def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions: Ints) -> float:
     """One episode. j: [H] disturbances; states: [H+1] and actions: [H] are filled; returns the discounted return."""
     m = arena.mechanics
@@ -112,7 +117,7 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
     return collected
 
 
-@compiled
+@inlined
 def residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> int:
     """The disturbance that explains s, a -> s_next, as an index.
 
@@ -174,19 +179,19 @@ def renew(told: Mechanics, learner: Any) -> int:
     return _RENEWALS[type(learner)](told, learner)
 
 
-@overload(update, strict=False)
+@overload(update, strict=False, jit_options={"forceinline": True})
 def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: Any, j: Any) -> Any:
     kernel = _UPDATES[learner.instance_class]
     return lambda told, learner, h, s, a, s_next, j: kernel(told, learner, h, s, a, s_next, j)
 
 
-@overload(renew, strict=False)
+@overload(renew, strict=False, jit_options={"forceinline": True})
 def _compiled_renew(told: Any, learner: Any) -> Any:
     kernel = _RENEWALS[learner.instance_class]
     return lambda told, learner: kernel(told, learner)
 
 
-@compiled
+@inlined
 def renew_nothing(told: Mechanics, learner: Any) -> int:
     """For learners whose policy is right after every update."""
     return -1
@@ -243,7 +248,7 @@ def replay(told: Mechanics, learner: Any, j: Ints) -> None:
             update(told, learner, h, 0, 0, 0, j[k, h])
 
 
-@compiled
+@inlined
 def keep_best(row: Ints, s: int, a: int) -> bool:
     """Write action a into a policy's row; whether that changed it."""
     changed: bool = row[s] != a
@@ -260,7 +265,7 @@ class Fixed(NamedTuple):
     policy: Ints  # [H, S]
 
 
-@compiled
+@inlined
 def fixed_update(told: Mechanics, learner: Fixed, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Nothing to do."""
     return False
@@ -280,12 +285,12 @@ class UCBfState(NamedTuple):
     policy: Ints  # [H, S]
     width: Floats  # [H] the bonus is width / sqrt(n) + floor
     floor: float
-    cap: float
+    cap: Floats  # [H] the largest possible return
     by_update: bool  # the clock n: (k-1)H + h + 1 if true, else k
     learned_steps: int  # H, or H-1 if the last step is known
 
 
-@compiled
+@inlined
 def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14."""
     if h >= learner.learned_steps:
@@ -297,27 +302,29 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_
     bonus = learner.width[h] / math.sqrt(n) + learner.floor
     learner.weight[h] = (1 - alpha) * learner.weight[h] + alpha
     learner.bonus[h] = (1 - alpha) * learner.bonus[h] + alpha * bonus
-    average, v_next, landing = learner.average[h], learner.value[h + 1], told.landing[h % len(told.landing)]
+    average, landing, d = learner.average, told.landing, h % len(told.landing)
     for x in range(told.n_after):
-        target = landing[x + j] + told.discount * v_next[told.next_state[x + j]]
-        average[x] = (1 - alpha) * average[x] + alpha * target
+        target = landing[d, x + j] + told.discount * learner.value[h + 1, told.next_state[x + j]]
+        average[h, x] = (1 - alpha) * average[h, x] + alpha * target
     return ucb_f_greedy(told, learner, h)
 
 
-@compiled
+@inlined
 def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int) -> bool:
     """Renew value and policy of step h; whether the policy changed."""
-    after, reward = told.after[h % len(told.after)], told.reward[h % len(told.reward)]
-    average, weight = learner.average[h], learner.weight[h]
+    after, reward, average = told.after, told.reward, learner.average
+    f, r = h % len(after), h % len(reward)
+    weight, bonus, cap = learner.weight[h], learner.bonus[h], learner.cap[h]
     changed = False
-    for s in range(after.shape[0]):
+    for s in range(after.shape[1]):
         best, best_a = -np.inf, 0
-        for a in range(after.shape[1]):
-            q = weight * reward[s, a] + average[after[s, a]]
+        for a in range(after.shape[2]):
+            q = weight * reward[r, s, a] + average[h, after[f, s, a]]
             if q > best:
                 best, best_a = q, a
-        learner.value[h, s] = min(learner.cap, best + learner.bonus[h])
-        changed |= keep_best(learner.policy[h], s, best_a)
+        learner.value[h, s] = min(cap, best + bonus)
+        changed |= learner.policy[h, s] != best_a
+        learner.policy[h, s] = best_a
     return changed
 
 
@@ -332,11 +339,11 @@ class UCBHState(NamedTuple):
     visits: Ints  # [H, S, A]
     policy: Ints  # [H, S]
     width: Floats  # [H]
-    cap: float
+    cap: Floats  # [H] the largest possible return
     learned_steps: int
 
 
-@compiled
+@inlined
 def ucb_h_update(told: Mechanics, learner: UCBHState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Jin et al. (2018), Algorithm 1. The landing reward counts as part of the reward that was paid."""
     if h >= learner.learned_steps:
@@ -350,7 +357,7 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, h: int, s: int, a: int, s_
     target = paid + told.discount * learner.value[h + 1, s_next] + learner.width[h] / math.sqrt(t)
     q[a] = (1 - alpha) * q[a] + alpha * target
     best = q.argmax()
-    learner.value[h, s] = min(learner.cap, q[best])
+    learner.value[h, s] = min(learner.cap[h], q[best])
     return keep_best(learner.policy[h], s, best)
 
 
@@ -369,11 +376,10 @@ class UCBVIState(NamedTuple):
     policy: Ints  # [H, S]
     ahead: Floats  # [S, A] room for one step's sums
     width: Floats  # [H]
-    cap: float
     learned_steps: int
 
 
-@compiled
+@inlined
 def ucbvi_update(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Count; planning waits for the next episode."""
     if h < learner.learned_steps:
@@ -397,7 +403,7 @@ def ucbvi_renew(told: Mechanics, learner: UCBVIState) -> int:
     return top
 
 
-@compiled
+@inlined
 def ucbvi_sweep(told: Mechanics, learner: UCBVIState, h: int) -> bool:
     """Plan one step; whether its policy changed."""
     S, A = learner.ahead.shape

@@ -90,8 +90,8 @@ def _contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; save an agent there first: agent.save(path)")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays: Arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays: Arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays["header"].tobytes())
         if header["format"] != FORMAT:
             raise ValueError(f"its format is {header['format']!r}")

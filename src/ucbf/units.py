@@ -1,12 +1,13 @@
-"""The learner's own units: one step pays between 0 and 1, a whole episode at most ``cap`` <= H.
+"""The learner's own units, in which all values span at most H, as the bonuses of the literature assume.
 
-The bonuses of the literature are stated for such rewards. A system whose rewards already lie in [0, 1],
-with nothing paid at the end, is left as it is; any other is mapped affinely and mapped back on the way out.
+A system that pays between 0 and 1 a step and nothing at the end is left as it is, with the paper's cap on values. Any
+other is divided by a scale. How large and how small values can be follows from the mechanics, by taking the best and
+the worst disturbance at every step; it needs no law.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,47 +17,45 @@ from ucbf.system import Mechanics, System
 
 
 class Units(NamedTuple):
-    """A value v of the user's, from step h on, is (v - offset[h]) / scale in the learner's units."""
+    """A value of the user's, divided by ``scale``, is one of the learner's."""
 
-    low: float  # the smallest reward of a step
     scale: float
-    offset: NDArray[np.float64]  # [H+1] the smallest return from each step on
-    cap: float  # the largest return, in the learner's units
+    cap: NDArray[np.float64]  # [H] the largest possible return from each step on, in the learner's units
 
 
 def units_of(system: System) -> Units:
-    """The units in which ``system`` pays 0..1 a step and at most H in all."""
-    low, high = reward_range(system)
-    if low >= 0 and high <= 1:
-        low, high = 0.0, 1.0
-    H, discount, terminal = system.horizon, system.discount, system.terminal
-    offset, spread = np.empty(H + 1), np.empty(H + 1)
-    offset[H], spread[H] = terminal.min(), np.ptp(terminal)
+    """The units in which values span at most H."""
+    H, m = system.horizon, system.mechanics
+    least, most = reward_range(system)
+    if least >= 0 and most <= 1 and not system.terminal.any():
+        return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))))
+    high, low = np.empty((H + 1, system.n_states)), np.empty((H + 1, system.n_states))
+    high[H] = low[H] = system.terminal
     for h in range(H - 1, -1, -1):
-        offset[h] = low + discount * offset[h + 1]
-        spread[h] = (high - low) + discount * spread[h + 1]
-    largest = float(spread[:H].max())
-    scale = max(high - low, largest / H) or 1.0
-    return Units(low, scale, frozen(offset), largest / scale)
+        reward, after, landing = (table[h % len(table)] for table in (m.reward, m.after, m.landing))
+        for pick, v in ((np.maximum, high), (np.minimum, low)):
+            ahead = sliding(pick, landing + m.discount * v[h + 1][m.next_state], m.n_residuals)
+            v[h] = (reward + ahead[after]).max(axis=1)
+    spread = float((high.max(axis=1) - low.min(axis=1)).max())
+    scale = spread / H or 1.0
+    return Units(scale, frozen(high[:H].max(axis=1) / scale))
 
 
 def in_units(mechanics: Mechanics, units: Units) -> Mechanics:
-    """The same mechanics with rewards in the learner's units; shares every array that does not change."""
-    low, scale, offset, _ = units
-    if low == 0 and scale == 1 and offset[-1] == 0:
+    """The same mechanics with rewards in the learner's units."""
+    if units.scale == 1:
         return mechanics
     return mechanics._replace(
-        reward=frozen((mechanics.reward - low) / scale),
-        landing=frozen(mechanics.landing / scale),
-        terminal=frozen((mechanics.terminal - offset[-1]) / scale),
+        reward=frozen(mechanics.reward / units.scale),
+        landing=frozen(mechanics.landing / units.scale),
+        terminal=frozen(mechanics.terminal / units.scale),
     )
 
 
 def reward_range(system: System) -> tuple[float, float]:
     """Smallest and largest reward of a step, landing included, over all actions and residuals that exist."""
     m = system.mechanics
-    windows = np.lib.stride_tricks.sliding_window_view(m.landing, m.n_residuals, axis=1)  # [D, X, residuals]
-    least, most = windows.min(axis=2), windows.max(axis=2)
+    least, most = (sliding(pick, m.landing, m.n_residuals) for pick in (np.minimum, np.maximum))  # [D, X]
     low, high = np.inf, -np.inf
     for h in range(max(len(m.after), len(m.reward), len(m.landing))):
         reward, after = m.reward[h % len(m.reward)], m.after[h % len(m.after)]
@@ -64,3 +63,13 @@ def reward_range(system: System) -> tuple[float, float]:
         low = min(low, float((reward + least[h % len(least)][after])[exists].min()))
         high = max(high, float((reward + most[h % len(most)][after])[exists].max()))
     return low, high
+
+
+def sliding(pick: Any, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """np.maximum or np.minimum over every window of ``width`` along the last axis, by doubling the window."""
+    span = 1
+    while span < width:
+        step = min(span, width - span)
+        values = pick(values[..., :-step], values[..., step:])
+        span += step
+    return values

@@ -245,4 +245,9 @@ class CompiledAgent(Agent):
 
     def _in_user_units(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """[H, S, A] from the learner's units to the user's."""
-        return q * self.units.scale + self.units.offset[:-1, None, None]
+        return q * self.units.scale
+
+    @property
+    def paid_at_the_end(self) -> float:
+        """What follows the last action where that is known, in the learner's units."""
+        return float(self.told.landing[-1, 0] + self.told.discount * self.told.terminal[0])

@@ -64,8 +64,8 @@ class UCBf(CompiledAgent):
         self.learner = kernels.UCBfState(
             average=np.zeros((H, self.told.n_after)),
             weight=np.zeros(H),
-            bonus=np.full(H, cap),
-            value=np.vstack([np.full((H, S), cap), self.told.terminal]),
+            bonus=np.array(cap),
+            value=np.vstack([np.tile(cap[:, None], S), self.told.terminal]),
             visits=np.zeros(H, np.int64),
             policy=system.allowed.argmax(axis=2),
             width=chosen.width,
@@ -76,6 +76,7 @@ class UCBf(CompiledAgent):
         )
         if known:
             self.learner.weight[-1], self.learner.bonus[-1] = 1, 0
+            self.learner.average[-1] = self.paid_at_the_end
             kernels.ucb_f_greedy(self.told, self.learner, H - 1)
 
     @property

@@ -61,12 +61,12 @@ def optimistic_table(agent: CompiledAgent, knows_last: bool) -> dict[str, Any]:
     system, told, cap = agent.system, agent.told, agent.units.cap
     H = system.horizon
     known = knows_last and system.last_step_is_known
-    q = np.where(system.allowed, cap, -np.inf)
+    q = np.where(system.allowed, cap[:, None, None], -np.inf)
     if known:
-        q[-1] = told.reward[-1] + told.landing[-1, 0]
+        q[-1] = told.reward[-1] + agent.paid_at_the_end
     return {
         "q": q,
-        "value": np.vstack([np.minimum(cap, q.max(axis=2)), told.terminal]),
+        "value": np.vstack([np.minimum(cap[:, None], q.max(axis=2)), told.terminal]),
         "policy": q.argmax(axis=2),
         "learned_steps": H - 1 if known else H,
     }

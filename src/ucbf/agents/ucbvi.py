@@ -61,7 +61,6 @@ class UCBVI(CompiledAgent):
             stale=np.zeros(1, np.int64),
             ahead=np.zeros((S, A)),
             width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
-            cap=self.units.cap,
         )
 
     @property

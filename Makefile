@@ -1,0 +1,54 @@
+# Everything a newcomer needs: `make quickstart`, `make test`. The environment is made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help quickstart test test-all lint format bench clean
+
+help:
+	@echo "make quickstart   install, learn an inventory policy, show it"
+	@echo "make test         lint and every test but the slow ones"
+	@echo "make test-all     lint and every test"
+	@echo "make bench        how fast the kernels are, against something in the same run"
+	@echo "make lint         ruff, mypy --strict, import contracts"
+	@echo "make format       rewrite the sources as ruff likes them"
+	@echo "make clean        remove the environment and all caches"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ucbf needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable ".[plot]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable ".[dev]"
+	@touch $@ $(VENV)/.use
+
+quickstart: $(VENV)/.use
+	$(BIN)/python examples/inventory.py
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: lint
+	$(BIN)/pytest -q -n 2 -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -q -n 2
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/speed.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

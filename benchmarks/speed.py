@@ -1,0 +1,153 @@
+"""How fast the kernels are: every figure beside something measured in the same run. ``make bench``.
+
+"Update" means one (s, a) pair of Algorithm 1: an episode of UCB-f updates S·A·H of them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ucbf
+from ucbf import kernels
+from ucbf.kernels import Floats, Ints, compiled
+from ucbf.system import Mechanics
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import reference  # type: ignore[import-not-found]  # the literal transcription that the tests judge by
+
+SIZES = {"small": (25, 8, 10), "large": (1000, 32, 10)}
+
+
+@compiled
+def table_form(told: Mechanics, q: Floats, v: Floats, policy: Ints, width: Floats, j: Ints) -> None:
+    """Algorithm 1 as it is written, with a table of Q, compiled. j: [K, H]."""
+    H, S, A = q.shape
+    for k in range(len(j)):
+        for h in range(H):
+            n = k * H + h + 1
+            alpha = (H + 1) / (H + n)
+            bonus = width[h] / np.sqrt(n)
+            after, reward = told.after[h % len(told.after)], told.reward[h % len(told.reward)]
+            for s in range(S):
+                best, best_a = -np.inf, 0
+                for a in range(A):
+                    target = reward[s, a] + v[h + 1, told.next_state[after[s, a] + j[k, h]]] + bonus
+                    q[h, s, a] = (1 - alpha) * q[h, s, a] + alpha * target
+                    if q[h, s, a] > best:
+                        best, best_a = q[h, s, a], a
+                v[h, s] = min(H, best)
+                policy[h, s] = best_a
+
+
+def world_of(size: str) -> ucbf.World:
+    """A random world of that size."""
+    S, A, H = SIZES[size]
+    return ucbf.random_world(n_states=S, n_actions=A, horizon=H, lipschitz=None)
+
+
+def seconds(work: Callable[[], Any], repeat: int = 5) -> float:
+    """The quickest of a few times, after one to compile and warm up."""
+    work()
+    times = []
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def per_update(size: str, episodes: int) -> tuple[float, float, float]:
+    """Seconds per update: of simulate, of learning alone, of the compiled table form."""
+    world = world_of(size)
+    system = world.system
+    H, S, A = system.f.shape
+    j = system.fold(world.draw(episodes, 0)[1])
+    learner, told = ucbf.UCBf(system).learner, system.mechanics
+    q, v, policy = np.full((H, S, A), float(H)), np.full((H + 1, S), float(H)), np.zeros((H, S), np.int64)
+    v[H] = 0
+    whole = seconds(lambda: ucbf.simulate(ucbf.UCBf(system), world, episodes))
+    alone = seconds(lambda: kernels.replay(told, learner, j))
+    table = seconds(lambda: table_form(told, q, v, policy, learner.width, j))
+    updates = episodes * S * A * H
+    # The last step is known and not learned by the after-state form: count what each really does.
+    return whole / updates, alone / (updates * (H - 1) / H), table / updates
+
+
+def per_literal_update(size: str, episodes: int = 3) -> float:
+    """Seconds per update of the transcription in Python."""
+    world = world_of(size)
+    system = world.system
+    literal = reference.LiteralUCBf(system, reference.published_bonus(system), "update", True)
+    w = world.draw(episodes, 0)[1]
+    begin = time.perf_counter()
+    for k in range(episodes):
+        for h in range(system.horizon):
+            literal.observe(h, int(w[k, h]))
+    return (time.perf_counter() - begin) / (episodes * system.n_states * system.n_actions * (system.horizon - 1))
+
+
+def peak_memory(size: str) -> tuple[int, int]:
+    """Bytes at the peak of building an agent and learning a little, with and without the mechanics as arrays."""
+    world = world_of(size)
+    j = world.system.fold(world.draw(3, 0)[1])
+    peaks = []
+    for shared in (False, True):
+        system = world.system.replace()
+        if shared:
+            _ = system.mechanics
+        tracemalloc.start()
+        agent = ucbf.UCBf(system)
+        kernels.replay(agent.told, agent.learner, j)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    return peaks[0], peaks[1]
+
+
+def import_seconds(modules: str) -> float:
+    """Median wall time of a fresh Python that imports ``modules``."""
+    times = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def main() -> None:
+    """Measure and print."""
+    print("UCB-f, nanoseconds per (s, a) update")
+    print(f"{'S, A, H':16}{'simulate':>10}{'learning':>10}{'table form':>12}{'ratio':>8}{'Python':>10}{'ratio':>10}")
+    for size, episodes in (("small", 5000), ("large", 60)):
+        whole, alone, table = per_update(size, episodes)
+        row = f"{SIZES[size]!s:16}{whole * 1e9:10.2f}{alone * 1e9:10.2f}{table * 1e9:12.2f}{table / alone:7.1f}x"
+        if size == "small":
+            literal = per_literal_update(size)
+            row += f"{literal * 1e9:10.0f}{literal / whole:9.0f}x"
+        print(row)
+    print(
+        "simulate: all of it, with drawing and the exact gap of every episode. learning: the updates alone. table form:"
+    )
+    print("Algorithm 1 as written, compiled (ratio to learning). Python: the tests' transcription (ratio to simulate).")
+    S, A, H = SIZES["large"]
+    table_bytes = S * A * H * 8
+    with_tables, alone_bytes = peak_memory("large")
+    print(f"\npeak memory at {SIZES['large']}, against the {table_bytes / 1e6:.2f} MB of a table of Q:")
+    print(
+        f"the agent {alone_bytes / 1e6:.2f} MB ({alone_bytes / table_bytes:.2f}); with the system's arrays, which agents"
+    )
+    print(f"share, {with_tables / 1e6:.2f} MB ({with_tables / table_bytes:.2f})")
+    base, ours = import_seconds("numpy"), import_seconds("numpy, ucbf")
+    print(f"\nimport ucbf: {ours - base:.3f} s more than import numpy ({base:.3f} s)")
+
+
+if __name__ == "__main__":
+    main()

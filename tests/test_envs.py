@@ -1,0 +1,126 @@
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import ucbf
+from ucbf.envs import WorldEnv, WorldVectorEnv
+from worlds import puterman_inventory
+
+
+def test_the_environments_pass_gymnasiums_own_check_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gymnasium.make("ucbf/Random-v0").unwrapped)
+        check_env(gymnasium.make("ucbf/Random-v0", render_mode="ansi").unwrapped)
+        check_env(gymnasium.make("ucbf/World-v0", world=puterman_free(), render_mode="ansi").unwrapped)
+
+
+def puterman_free():
+    """The same shop with a warehouse large enough for every order: a checker takes any action."""
+    system = puterman_inventory().system
+    return ucbf.World(system.replace(allowed=None), puterman_inventory().law)
+
+
+def test_an_episode_has_h_steps_and_ends_with_terminated():
+    env = gymnasium.make("ucbf/Random-v0", horizon=3, n_states=7, world_seed=4)
+    _, info = env.reset(seed=0)
+    assert info["h"] == 0
+    ends = []
+    for h in range(3):
+        _, _, terminated, truncated, info = env.step(0)
+        assert info["h"] == h + 1
+        ends.append((terminated, truncated))
+    assert ends == [(False, False), (False, False), (True, False)]
+    with pytest.raises(RuntimeError, match=r"the episode is over: call reset\(\)"):
+        env.unwrapped.step(0)
+
+
+def test_the_transition_is_the_systems_and_the_disturbance_is_told():
+    world = puterman_inventory()
+    env = WorldEnv(world, render_mode="ansi")
+    s, info = env.reset(seed=1, options={"state": 2})
+    assert s == 2
+    assert info["action_mask"].tolist() == [1, 1, 0, 0]
+    next_s, reward, _, _, info = env.step(1)
+    w = info["disturbance"]
+    assert next_s == max(3 + w, 0)
+    # 8·3 - (4 + 2) - 3 at once, and -8 for each unit left over
+    assert reward == 15 - 8 * max(3 + w, 0)
+    assert env.render() == f"step 0: state 2, action 1, disturbance {w} -> state {next_s}, reward {reward:g}"
+
+
+def test_the_end_of_an_episode_pays_the_terminal_reward():
+    world = ucbf.World(ucbf.System(lambda s, a: s, 0.0, 2, terminal=[5, 6], n_states=2, n_actions=1),
+                       ucbf.Disturbance([1.0]))  # fmt: skip
+    env = WorldEnv(world)
+    env.reset(options={"state": 1})
+    assert [env.step(0)[1] for _ in range(2)] == [0, 6]
+
+
+def test_the_same_seed_gives_the_same_episode():
+    episodes = []
+    for _ in range(2):
+        env = gymnasium.make("ucbf/Random-v0")
+        s, _ = env.reset(seed=11)
+        episodes.append([int(s), *(int(env.step(h % 8)[0]) for h in range(10))])
+    assert episodes[0] == episodes[1]
+
+
+def test_mistakes_are_named():
+    env = WorldEnv(puterman_inventory())
+    with pytest.raises(ValueError, match=r'options\["state"\] is 4; it must be 0 to 3'):
+        env.reset(options={"state": 4})
+    env.reset(options={"state": 3})
+    with pytest.raises(ValueError, match=r'action 1 is not allowed in state 3 at step 0; info\["action_mask"\]'):
+        env.step(1)
+    with pytest.raises(ValueError, match="action is 4; it must be 0 to 3"):
+        env.step(4)
+
+
+def test_many_copies_are_stepped_at_once_and_start_again():
+    envs = gymnasium.make_vec("ucbf/Random-v0", num_envs=64, vectorization_mode="vector_entry_point", horizon=3)
+    assert isinstance(envs.unwrapped, WorldVectorEnv)
+    states, info = envs.reset(seed=0)
+    assert states.shape == (64,)
+    assert (info["h"] == 0).all()
+    world = ucbf.random_world(horizon=3)
+    for turn in range(2):
+        for h in range(3):
+            actions = envs.action_space.sample()
+            before = states
+            states, reward, terminated, truncated, info = envs.step(actions)
+            np.testing.assert_array_equal(states, (world.system.f[h, before, actions] + info["disturbance"]) % 25)
+            np.testing.assert_array_equal(reward, world.system.reward[h, before, actions])
+            assert (terminated == (h == 2)).all(), turn
+            assert not truncated.any()
+        states, reward, terminated, _, info = envs.step(actions)  # the reset step: its action is ignored
+        assert not terminated.any()
+        assert not reward.any()
+        assert not info["_disturbance"].any()
+        assert (info["h"] == 0).all()
+
+
+def test_make_vec_uses_the_vectorised_environment_by_itself():
+    assert isinstance(gymnasium.make_vec("ucbf/Random-v0", num_envs=2).unwrapped, WorldVectorEnv)
+
+
+def test_copies_follow_the_law():
+    world = puterman_free()
+    envs = WorldVectorEnv(world, 20_000)
+    envs.reset(seed=3, options={"state": 1})
+    _, _, _, _, info = envs.step(np.zeros(20_000, int))
+    shares = [(info["disturbance"] == w).mean() for w in (-2, -1, 0)]
+    np.testing.assert_allclose(shares, [0.25, 0.5, 0.25], atol=0.02)
+
+
+def test_copies_may_start_apart_and_wrong_numbers_of_states_are_refused():
+    envs = WorldVectorEnv(puterman_inventory(), 3)
+    states, _ = envs.reset(seed=0, options={"state": [0, 2, 3]})
+    assert states.tolist() == [0, 2, 3]
+    with pytest.raises(ValueError, match="has 2 states; give one, or one for each of 3"):
+        envs.reset(options={"state": [0, 1]})
+    with pytest.raises(TypeError, match="pass one seed, not a list"):
+        envs.reset(seed=[1, 2, 3])

@@ -1,0 +1,33 @@
+import subprocess
+import sys
+
+import pytest
+
+import ucbf
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_ucbf_imports_nothing_heavy():
+    heavy = "numba scipy matplotlib pyarrow ray pandas hypothesis quantecon"
+    assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
+
+
+def test_importing_ucbf_makes_the_environments_known():
+    code = "import ucbf, gymnasium; print(gymnasium.make('ucbf/Random-v0').observation_space)"
+    assert python(code) == "Discrete(25)"
+
+
+def test_every_public_name_is_there():
+    for name in ucbf.__all__:
+        assert getattr(ucbf, name) is not None
+    assert {"System", "World", "UCBf", "simulate", "load"} <= set(dir(ucbf))
+    with pytest.raises(AttributeError, match="no attribute 'Sistem'"):
+        _ = ucbf.Sistem
+
+
+def test_functions_are_not_hidden_by_modules_of_the_same_name():
+    code = "import ucbf.simulation, ucbf.planning, ucbf; print(callable(ucbf.simulate), callable(ucbf.optimal))"
+    assert python(code) == "True True"

@@ -1,0 +1,269 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import ucbf
+from ucbf.agents.base import Agent
+from ucbf.planning import arena_of
+from worlds import any_world, puterman_inventory
+
+COMPILED = ["UCB-f", "UCB-H", "UCBVI"]
+
+
+def step_by_step(agent, world, episodes, seed, after_the_episode=False):
+    """The same run, as a user would write it with act and observe; observing at once or after the episode."""
+    system = world.system
+    starts, w = world.draw(episodes, seed)
+    o, m = system.state_offset, system.mechanics
+    gap, reward = np.empty(episodes), np.zeros(episodes)
+    best = ucbf.optimal(world).v[0]
+    for k in range(episodes):
+        gap[k] = world.start @ best - world.start @ ucbf.evaluate(world, agent.policy)[0]
+        s, seen = int(starts[k]), []
+        for h in range(system.horizon):
+            a = agent.act(h, s + o)
+            z = m.after[h % len(m.after), s, a] + int(system.fold(w[k, h]))
+            s_next = int(m.next_state[z])
+            reward[k] += system.discount**h * (system.reward[h, s, a] + m.landing[h % len(m.landing), z])
+            seen.append((h, s + o, a, s_next + o, int(w[k, h])))
+            if not after_the_episode:
+                agent.observe(*seen.pop())
+            s = s_next
+        for transition in seen:
+            agent.observe(*transition)
+        reward[k] += system.discount**system.horizon * system.terminal[s]
+    return gap, reward
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("after_the_episode", [False, True])
+@given(world=any_world())
+@settings(max_examples=15)
+def test_step_by_step_and_after_the_episode_and_compiled_give_the_same_numbers(name, after_the_episode, world):
+    compiled, stepped = (ucbf.make_agent(name, world.system) for _ in range(2))
+    run = ucbf.simulate(compiled, world, 12, seed=5)
+    gap, reward = step_by_step(stepped, world, 12, 5, after_the_episode)
+    np.testing.assert_array_equal(compiled.q, stepped.q)
+    np.testing.assert_array_equal(compiled.policy, stepped.policy)
+    scale = 1 + np.abs(reward).max()
+    np.testing.assert_allclose(run.gap, gap, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(run.reward, reward, rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name):
+    world = ucbf.random_world(seed=4)
+    told = ucbf.corrupt(world.system, 2, seed=1)
+    compiled, looped = (ucbf.make_agent(name, told) for _ in range(2))
+    fast = ucbf.simulate(compiled, world, 80, seed=6)
+    starts, w = world.draw(80, 6)
+    gap, reward = np.empty(80), np.empty(80)
+    best = float(world.start @ ucbf.optimal(world).v[0])
+    arena = arena_of(world.system, world.law, world.start, best)
+    Agent.run(looped, arena, starts, world.system.fold(w), told.fold(w), gap, reward)
+    np.testing.assert_array_equal(fast.gap, gap)
+    np.testing.assert_array_equal(fast.reward, reward)
+    np.testing.assert_array_equal(compiled.q, looped.q)
+
+
+INTERPRETED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from worlds import bertsekas_inventory
+import ucbf, numba
+worlds = [ucbf.random_world(n_states=9, n_actions=3, horizon=4, seed=2), bertsekas_inventory()]
+out = []
+for world in worlds:
+    for name in ("UCB-f", "UCB-H", "UCBVI", "greedy", "random"):
+        agent = ucbf.make_agent(name, world.system)
+        run = ucbf.simulate(agent, world, 25, seed=3)
+        out.append([x.hex() for x in (*run.gap.tolist(), *run.reward.tolist())])
+        if hasattr(agent, "q"):
+            out.append([x.hex() for x in agent.q.ravel().tolist()])
+print(json.dumps([bool(numba.config.DISABLE_JIT), out]))
+"""
+
+
+def test_interpreted_and_compiled_give_the_same_bits():
+    results = []
+    for disabled in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", INTERPRETED, str(Path(__file__).parent)],
+            env={**os.environ, "NUMBA_DISABLE_JIT": disabled},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        was_disabled, numbers = json.loads(done.stdout)
+        assert was_disabled == (disabled == "1")
+        results.append(numbers)
+    assert results[0] == results[1]
+
+
+def test_the_run_is_the_same_in_blocks_and_reports_its_progress(monkeypatch):
+    world = ucbf.random_world(seed=1)
+    whole = ucbf.simulate(ucbf.UCBf(world.system), world, 50)
+    monkeypatch.setattr("ucbf.simulation.PAIRS_PER_BLOCK", 7 * world.system.f.size)
+    seen = []
+    parts = ucbf.simulate(ucbf.UCBf(world.system), world, 50, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(7 * i, 50) for i in range(1, 8)] + [(50, 50)]
+    np.testing.assert_array_equal(whole.gap, parts.gap)
+    np.testing.assert_array_equal(whole.reward, parts.reward)
+
+
+def test_a_longer_run_begins_with_the_shorter_one():
+    world = ucbf.random_world(seed=1)
+    short, long = (ucbf.simulate(ucbf.UCBf(world.system), world, k) for k in (30, 90))
+    np.testing.assert_array_equal(short.gap, long.gap[:30])
+
+
+def test_agents_meet_the_same_disturbances():
+    world = puterman_inventory()
+    one, other = (ucbf.simulate(ucbf.Greedy(system), world, 20).reward
+                  for system in (world.system, world.system.replace(model_error=2)))  # fmt: skip
+    np.testing.assert_array_equal(one, other)
+
+
+def test_the_collected_reward_averages_to_the_value_of_the_policy():
+    world = puterman_inventory()
+    discounted = ucbf.World(world.system.replace(discount=0.8, terminal=[0, 1, 2, 3]), world.law)
+    agent = ucbf.Optimal(discounted.system, law=discounted.law)
+    reward = ucbf.simulate(agent, discounted, 40_000).reward
+    value = discounted.start @ ucbf.optimal(discounted).v[0]
+    assert reward.mean() == pytest.approx(value, abs=4 * reward.std() / 200)
+
+
+def test_regret_is_the_cumulative_gap():
+    world = ucbf.random_world(seed=1)
+    run = ucbf.simulate(ucbf.UCBf(world.system), world, 10)
+    np.testing.assert_array_equal(run.regret, np.cumsum(run.gap))
+
+
+class Stubborn(ucbf.Agent):
+    """An agent of a user's own: always the last action, and counts what it sees."""
+
+    name = "stubborn"
+
+    def __init__(self, system):
+        super().__init__(system)
+        self.seen = np.zeros(system.n_states, np.int64)
+
+    @property
+    def policy(self):
+        return np.full(self.system.f.shape[:2], self.system.n_actions - 1)
+
+    @property
+    def state(self):
+        return {"seen": self.seen}
+
+    def update(self, h, s, a, s_next, j):
+        self.seen[s_next] += 1
+
+
+def test_an_agent_of_ones_own_needs_a_policy_and_an_update(tmp_path):
+    world = ucbf.random_world(seed=1)
+    agent = Stubborn(world.system)
+    run = ucbf.simulate(agent, world, 30)
+    value = ucbf.evaluate(world, np.full((10, 25), 7))[0].mean()
+    np.testing.assert_allclose(run.gap, ucbf.optimal(world).v[0].mean() - value, atol=1e-12)
+    assert agent.seen.sum() == 300
+    agent.save(tmp_path / "mine")
+    np.testing.assert_array_equal(ucbf.load(tmp_path / "mine", agent=Stubborn).seen, agent.seen)
+    with pytest.raises(ValueError, match="holds a 'stubborn', none of ucbf's agents; pass its class"):
+        ucbf.load(tmp_path / "mine")
+    with pytest.raises(ValueError, match="holds a 'stubborn', not a 'UCB-f'"):
+        ucbf.load(tmp_path / "mine", agent=ucbf.UCBf)
+
+
+def test_what_cannot_be_simulated_is_refused_before_any_work():
+    world = ucbf.random_world(seed=1)
+    agent = ucbf.UCBf(world.system)
+    shifted = world.system.replace(f=world.system.f + 1, disturbance_range=(0, 5))
+    for call, message in [
+        (lambda: ucbf.simulate(agent, world, 0), "episodes is 0; it must be 1 or more"),
+        (lambda: ucbf.simulate(agent, ucbf.random_world(n_states=9), 5), "told n_states = 25, but the world has 9"),
+        (lambda: ucbf.simulate(ucbf.UCBf(world.system.replace(boundary="clip")), world, 5), "told boundary = 'clip'"),
+        (lambda: ucbf.simulate(ucbf.UCBf(world.system.replace(disturbance_range=(0, 3))), world, 5),
+         r"would see a residual of 4, outside its disturbance_range 0\.\.3 widened by ζ/2 = 0"),
+        (lambda: ucbf.simulate(ucbf.UCBf(shifted), world, 5),
+         r"would see a residual of 24, outside its disturbance_range 0\.\.5"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            call()
+    allowed = world.system.allowed.copy()
+    allowed[:, :, 7] = False
+    with pytest.raises(ValueError, match="do not allow the same actions"):
+        ucbf.simulate(ucbf.UCBf(world.system.replace(allowed=allowed)), world, 5)
+    with pytest.raises(TypeError, match=r"world is System\(.*; give a ucbf.World"):
+        ucbf.simulate(agent, world.system, 5)
+    with pytest.raises(TypeError, match="agent is .*; give an agent"):
+        ucbf.simulate(world.system, world, 5)
+    assert agent.learner.visits.sum() == 0
+
+
+# -- any Gymnasium environment ----------------------------------------------------------------------
+
+
+class Shower(gymnasium.Env):
+    """Temperature plus action minus one plus noise, clipped; knows nothing of ucbf and does not tell W."""
+
+    observation_space = gymnasium.spaces.Discrete(11, start=30)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.temperature = int(self.np_random.integers(31, 40))
+        return self.temperature, {}
+
+    def step(self, action):
+        self.temperature += action - 1 + int(self.np_random.integers(-1, 2))
+        self.temperature = min(max(self.temperature, 30), 40)
+        return self.temperature, float(abs(self.temperature - 35) <= 1), False, False, {}
+
+
+def test_an_agent_learns_in_any_environment_whose_mechanics_are_stated():
+    system = ucbf.System(
+        lambda s, a: s + a - 1,
+        0.0,
+        horizon=8,
+        boundary="clip",
+        landing=lambda z: 1.0 * (np.abs(z - 35) <= 1),
+        disturbance_range=(-1, 1),
+        state_offset=30,
+        n_states=11,
+        n_actions=3,
+    )
+    agent = ucbf.UCBf(system)
+    seen = []
+    with pytest.warns(ucbf.CensoredWarning):
+        reward = ucbf.learn(agent, Shower(), 300, seed=0, progress=lambda done, of: seen.append(done))
+    assert reward.shape == (300,)
+    assert seen[-1] == 300
+    world = ucbf.World(system, ucbf.Disturbance([1 / 3] * 3, low=-1))
+    gap = ucbf.optimal(world).v[0] - ucbf.evaluate(world, agent.policy)[0]
+    assert gap.max() < 0.05
+    np.testing.assert_array_equal(agent.policy[3, [2, 3, 7, 8]], [2, 2, 0, 0])
+
+
+def test_the_gymnasium_view_of_a_world_teaches_what_simulate_teaches():
+    world = puterman_inventory()
+    agent = ucbf.UCBf(world.system)
+    env = gymnasium.make("ucbf/World-v0", world=world)
+    ucbf.learn(agent, env, 50, seed=2)
+    assert agent.learner.visits.tolist() == [50, 50, 50]
+    again = ucbf.UCBf(world.system)
+    ucbf.learn(again, gymnasium.make("ucbf/World-v0", world=world), 50, seed=2)
+    np.testing.assert_array_equal(agent.q, again.q)
+
+
+def test_an_environment_of_other_sizes_is_refused():
+    agent = ucbf.UCBf(puterman_inventory().system)
+    with pytest.raises(
+        ValueError, match=r"observation_space is Discrete\(11, start=30\), but the agent's system has 4"
+    ):
+        ucbf.learn(agent, Shower(), 5)
