@@ -109,10 +109,10 @@ def main(path: Path, weeks: int = 2000, seeds: int = 5) -> None:
     agent = ucbf.UCBf(world.system)
     run = ucbf.simulate(agent, world, 100)
     show(agent.policy, plan.policy)
+    print(f"\nUCB-f after 100 weeks earns {best_value - run.gap[-1]:.2f} a week; the optimum, which knows the law of")
     print(
-        f"\nUCB-f after 100 weeks earns {best_value - run.gap[-1]:.2f} a week; the optimum, which knows the law of demand,"
+        f"demand, earns {best_value:.2f}. Profit missed after 10, 100 and {weeks} weeks, mean of {seeds} histories:\n"
     )
-    print(f"earns {best_value:.2f}. Profit missed after 10, 100 and {weeks} weeks, mean of {seeds} histories:\n")
     for name, group in runs.items():
         missed = [100 * float(np.mean([r.gap[k] for r in group])) / best_value for k in (9, 99, weeks - 1)]
         print(f"  {name:6}" + "".join(f"{percent:9.2f} %" for percent in missed))

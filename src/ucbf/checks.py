@@ -82,8 +82,8 @@ def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous, read-only copy (or the array itself if it is already both)."""
-    if array.flags.c_contiguous and not array.flags.writeable:
+    """A contiguous, read-only copy (or the array itself if it is both, and nobody else's memory)."""
+    if array.flags.c_contiguous and not array.flags.writeable and array.base is None:
         return array
     copy = np.array(array, order="C")
     copy.flags.writeable = False

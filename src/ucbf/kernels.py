@@ -45,34 +45,36 @@ class Arena(NamedTuple):
     pmf: Floats  # [1 or H, n] their probabilities
     start: Floats  # [S] law of the first state
     best: float  # V* averaged over the first state
+    raw: Floats  # [Z] room for what follows each raw next state
+    ahead: Floats  # [X] room for what follows each after-state
 
 
 @inlined
-def expected_landing(arena: Arena, h: int, x: int, v_next: Floats) -> float:
-    """E[landing(z) + γ V_{h+1}(boundary(z))], z = x + W_h."""
-    m = arena.mechanics
-    landing, pmf = m.landing[h % len(m.landing)], arena.pmf[h % len(arena.pmf)]
-    total = 0.0
+def look_ahead(arena: Arena, h: int, v: Floats) -> None:
+    """arena.ahead[x] = E[landing(z) + γ V_{h+1}(boundary(z))], z = x + W_h, for every after-state. v: [H+1, S]."""
+    m, raw, ahead = arena.mechanics, arena.raw, arena.ahead
+    d, p = h % len(m.landing), h % len(arena.pmf)
+    for z in range(arena.j.min(), arena.j.max() + m.n_after):
+        raw[z] = m.landing[d, z] + m.discount * v[h + 1, m.next_state[z]]
+    ahead[:] = 0
     for i in range(len(arena.j)):
-        z = x + arena.j[i]
-        total += pmf[i] * (landing[z] + m.discount * v_next[m.next_state[z]])
-    return total
+        j, probability = arena.j[i], arena.pmf[p, i]
+        for x in range(m.n_after):
+            ahead[x] += probability * raw[x + j]
 
 
 @compiled
 def plan(arena: Arena, q: Floats, v: Floats, policy: Ints) -> None:
     """Backward induction. q: [H, S, A], v: [H+1, S], policy: [H, S], all filled here. Ties go to the lowest action."""
     m = arena.mechanics
-    ahead = np.empty(m.n_after)
     v[m.horizon] = m.terminal
     for h in range(m.horizon - 1, -1, -1):
-        after, reward = m.after[h % len(m.after)], m.reward[h % len(m.reward)]
-        for x in range(m.n_after):
-            ahead[x] = expected_landing(arena, h, x, v[h + 1])
-        for s in range(after.shape[0]):
+        look_ahead(arena, h, v)
+        f, r = h % len(m.after), h % len(m.reward)
+        for s in range(v.shape[1]):
             v[h, s] = -np.inf
-            for a in range(after.shape[1]):
-                q[h, s, a] = reward[s, a] + ahead[after[s, a]]
+            for a in range(q.shape[2]):
+                q[h, s, a] = m.reward[r, s, a] + arena.ahead[m.after[f, s, a]]
                 if q[h, s, a] > v[h, s]:
                     v[h, s] = q[h, s, a]
                     policy[h, s] = a
@@ -83,10 +85,11 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
     """Values of ``policy`` at steps top..0, given those of the later steps. v: [H+1, S], policy: [H, S]."""
     m = arena.mechanics
     for h in range(top, -1, -1):
-        after, reward = m.after[h % len(m.after)], m.reward[h % len(m.reward)]
-        for s in range(policy.shape[1]):
+        look_ahead(arena, h, v)
+        f, r = h % len(m.after), h % len(m.reward)
+        for s in range(v.shape[1]):
             a = policy[h, s]
-            v[h, s] = reward[s, a] + expected_landing(arena, h, after[s, a], v[h + 1])
+            v[h, s] = m.reward[r, s, a] + arena.ahead[m.after[f, s, a]]
 
 
 @inlined

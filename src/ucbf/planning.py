@@ -74,6 +74,8 @@ def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None
         pmf=frozen(law.pmf[:, occurs]),
         start=frozen(start),
         best=float(best),
+        raw=np.empty(len(system.raw_states)),
+        ahead=np.empty(len(system.after_states)),
     )
 
 

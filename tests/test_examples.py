@@ -1,0 +1,26 @@
+"""The examples run, and print what they say they print."""
+
+import runpy
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_the_inventory_example_shows_a_table_and_draws_a_picture(tmp_path, capsys):
+    main = runpy.run_path(str(EXAMPLES / "inventory.py"))["main"]
+    main(tmp_path / "new" / "picture.png", weeks=120, seeds=2)
+    printed = capsys.readouterr().out
+    assert "stock     day 1    day 2" in printed
+    assert "UCB-f after 100 weeks earns 140.65 a week" in printed
+    picture = matplotlib.image.imread(tmp_path / "new" / "picture.png")
+    assert picture.shape[:2] == (672, 1760)
+    assert picture[..., :3].std() > 0.1
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_says_what_it_is_and_is_tested_here(path):
+    assert path.read_text().startswith('"""')
+    assert path.stem in Path(__file__).read_text()
