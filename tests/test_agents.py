@@ -281,6 +281,14 @@ def test_a_residual_outside_the_declared_range_is_refused_without_wrapping_too()
         ucbf.UCBf(system).observe(0, 0, 0, 7)
 
 
+@pytest.mark.parametrize("next_state", [0, 2, 6, 8])
+@pytest.mark.parametrize("boundary", ["strict", "clip"])
+def test_a_residual_just_outside_the_declared_range_is_refused(boundary, next_state):
+    system = ucbf.System(np.full((9, 1), 4), 0.0, 2, boundary=boundary, disturbance_range=(-1, 1))
+    with pytest.raises(ValueError, match=rf"the residual is {next_state - 4}, outside -1\.\.1"):
+        ucbf.UCBf(system).observe(0, 0, 0, next_state)
+
+
 def test_a_history_is_checked():
     agent = ucbf.UCBf(puterman_inventory().system)
     for history, message in [

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 import ucbf
 from ucbf.agents.base import Agent
+from ucbf.kernels import Draws
 from ucbf.planning import arena_of
 from worlds import any_world, puterman_inventory
 
@@ -67,7 +68,7 @@ def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name):
     gap, reward = np.empty(80), np.empty(80)
     best = float(world.start @ ucbf.optimal(world).v[0])
     arena = arena_of(world.system, world.law, world.start, best)
-    Agent.run(looped, arena, starts, world.system.fold(w), told.fold(w), gap, reward)
+    Agent.run(looped, arena, Draws(starts, world.system.fold(w), told.fold(w)), gap, reward)
     np.testing.assert_array_equal(fast.gap, gap)
     np.testing.assert_array_equal(fast.reward, reward)
     np.testing.assert_array_equal(compiled.q, looped.q)

@@ -37,6 +37,14 @@ def inlined(function: Function) -> Function:
 # -- the world: one step, one episode, exact values ---------------------------------------------------
 
 
+class Draws(NamedTuple):
+    """What befalls K episodes, drawn before the first."""
+
+    starts: Ints  # [K] first states
+    j: Ints  # [K, H] disturbances, as the world counts them
+    measured: Ints  # [K, H] the same, as the learner counts them
+
+
 class Arena(NamedTuple):
     """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
 
@@ -121,19 +129,21 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
 
 
 @inlined
+def is_edge(told: Mechanics, s_next: int) -> bool:
+    """Whether state index s_next may hide the disturbance that led to it."""
+    return told.boundary == CLIP and (s_next == 0 or s_next == told.after.shape[1] - 1)
+
+
+@inlined
 def residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> int:
     """The disturbance that explains s, a -> s_next, as an index.
 
-    The transition is believed wherever it determines W; ``measured`` serves where the boundary hides it, which is
-    at the two edges of a clipped space.
+    The transition is believed wherever it determines W; ``measured`` serves at the two edges of a clipped space.
     """
-    S = told.after.shape[1]
-    j: int = s_next + told.shift - told.after[h % len(told.after), s, a]
-    if told.boundary == WRAP:
-        j = j % S
-    if told.boundary == CLIP and (s_next == 0 or s_next == S - 1):
+    if is_edge(told, s_next):
         return measured
-    return j
+    j: int = s_next + told.shift - told.after[h % len(told.after), s, a]
+    return j % told.after.shape[1] if told.boundary == WRAP else j
 
 
 @compiled
@@ -141,24 +151,23 @@ def episode(
     arena: Arena,
     told: Mechanics,
     policy: Ints,
-    start: int,
-    j: Ints,
-    measured: Ints,
+    draws: Draws,
+    k: int,
     v: Floats,
     top: int,
     states: Ints,
     actions: Ints,
     residuals: Ints,
 ) -> tuple[float, float]:
-    """Play one episode; its gap and what was collected.
+    """Play episode k of the draws; its gap and what was collected.
 
-    j, measured: [H] disturbances as the world and as the learner count them   top: last step at which ``policy``
-    is not the one that v [H+1, S] belongs to   states: [H+1], actions, residuals: [H], filled here
+    top: last step at which ``policy`` is not the one that v [H+1, S] belongs to
+    states: [H+1], actions, residuals: [H], filled here
     """
     evaluate(arena, policy, v, top)
-    collected = walk(arena, policy, start, j, states, actions)
+    collected = walk(arena, policy, draws.starts[k], draws.j[k], states, actions)
     for h in range(told.horizon):
-        residuals[h] = residual(told, h, states[h], actions[h], states[h + 1], measured[h])
+        residuals[h] = residual(told, h, states[h], actions[h], states[h + 1], draws.measured[k, h])
     return gap_of(arena, v[0]), collected
 
 
@@ -201,30 +210,14 @@ def renew_nothing(told: Mechanics, learner: Any) -> int:
 
 
 @compiled
-def run(
-    arena: Arena,
-    told: Mechanics,
-    learner: Any,
-    starts: Ints,
-    j: Ints,
-    measured: Ints,
-    v: Floats,
-    gap: Floats,
-    reward: Floats,
-) -> None:
-    """Act, then learn, for K episodes.
-
-    starts: [K]   j: [K, H] disturbances as the world counts them   measured: [K, H] as the learner counts them
-    v: [H+1, S] values of the policy so far   gap, reward: [K], filled here
-    """
+def run(arena: Arena, told: Mechanics, learner: Any, draws: Draws, v: Floats, gap: Floats, reward: Floats) -> None:
+    """Act, then learn, for K episodes. v: [H+1, S], its last row the terminal reward; gap, reward: [K], filled here."""
     H = told.horizon
     states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
     top = H - 1
-    for k in range(len(starts)):
+    for k in range(len(gap)):
         top = max(top, renew(told, learner))
-        gap[k], reward[k] = episode(
-            arena, told, learner.policy, starts[k], j[k], measured[k], v, top, states, actions, w
-        )
+        gap[k], reward[k] = episode(arena, told, learner.policy, draws, k, v, top, states, actions, w)
         top = -1
         for h in range(H):
             if update(told, learner, h, states[h], actions[h], states[h + 1], w[h]):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ucbf.agents.base import Agent
 from ucbf.checks import whole
+from ucbf.kernels import Draws
 from ucbf.planning import arena_of, optimal
 from ucbf.system import System
 from ucbf.world import World
@@ -58,7 +59,7 @@ def simulate(agent: Agent, world: World, episodes: int, seed: int = 0, progress:
     block = max(1, PAIRS_PER_BLOCK // world.system.f.size)
     for first in range(0, K, block):
         part = slice(first, min(first + block, K))
-        agent.run(arena, starts[part], j[part], measured[part], gap[part], reward[part])
+        agent.run(arena, Draws(starts[part], j[part], measured[part]), gap[part], reward[part])
         if progress is not None:
             progress(part.stop, K)
     return Run(gap, reward)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf import kernels
 from ucbf.checks import whole
 from ucbf.saving import Saved, write
-from ucbf.system import CLIP, System
+from ucbf.system import System
 from ucbf.units import in_units, units_of
 
 
@@ -107,29 +107,18 @@ class Agent(ABC):
     # -- use, many episodes at once ---------------------------------------------------------------
 
     def run(
-        self,
-        arena: kernels.Arena,
-        starts: NDArray[np.int64],
-        j: NDArray[np.int64],
-        measured: NDArray[np.int64],
-        gap: NDArray[np.float64],
-        reward: NDArray[np.float64],
+        self, arena: kernels.Arena, draws: kernels.Draws, gap: NDArray[np.float64], reward: NDArray[np.float64]
     ) -> None:
-        """Act, then learn, for K episodes; fills gap and reward [K].
-
-        starts: [K]   j, measured: [K, H] the disturbances, as the world and as the learner count them
-        """
+        """Act, then learn, for K episodes; fills gap and reward [K]."""
         H, S = self.system.horizon, self.system.n_states
         v, evaluated = self._values(), np.full((H, S), -1)
         states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
-        for k in range(len(starts)):
+        for k in range(len(gap)):
             self.renew()
-            policy = np.ascontiguousarray(self.policy, dtype=np.int64)
+            policy = np.array(self.policy, dtype=np.int64)
             top = -1 if np.array_equal(policy, evaluated) else H - 1
-            gap[k], reward[k] = kernels.episode(
-                arena, self.told, policy, starts[k], j[k], measured[k], v, top, states, actions, w
-            )
-            evaluated = policy.copy()
+            gap[k], reward[k] = kernels.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
+            evaluated = policy
             for h in range(H):
                 self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
 
@@ -151,30 +140,27 @@ class Agent(ABC):
     def _residual(self, h: int, s: int, a: int, s_next: int, disturbance: int | None) -> int:
         """The index of the disturbance that explains a transition; an error if none does."""
         system, told = self.system, self.told
-        hidden = -1  # stands for "not determined by the transition"
-        j = int(kernels.residual(told, h, s, a, s_next, hidden))
+        last = len(system.residuals) - 1
+        if system.disturbance_range is not None:  # residuals go on to S where states wrap freely
+            last = system.disturbance_range[1] + int(system.model_error // 2) - system.residuals[0]
+        edge = kernels.is_edge(told, s_next)
         seen = s_next + told.shift - int(told.after[h % len(told.after), s, a])
-        if disturbance is not None:
-            measured = int(system.fold(whole("disturbance", disturbance)))
-            self._check_agreement(h, s, a, s_next, disturbance)
-            return measured if j == hidden else j
-        if j == hidden:
-            last = told.n_residuals - 1
-            determined = seen <= 0 if s_next == 0 else seen >= last
-            if not determined or system.n_states == 1:
-                self._warn_censored(h, s, a, s_next)
-            return min(max(seen, 0), last)
-        declared = told.n_residuals
-        if system.disturbance_range is not None:
-            declared = system.disturbance_range[1] + int(system.model_error // 2) - system.residuals[0] + 1
-        if not 0 <= j < declared:
+        j = seen if edge else int(kernels.residual(told, h, s, a, s_next, 0))
+        below, above = edge and s_next == 0, edge and s_next == system.n_states - 1
+        if (j < 0 and not above) or (j > last and not below):
             raise ValueError(
                 f"from state {s + system.state_offset}, action {a} at step {h} (f = {system.f[h, s, a]}) to "
                 f"{s_next + system.state_offset} the residual is {j + system.residuals[0]}, outside "
-                f"{system.residuals[0]}..{system.residuals[0] + declared - 1} (disturbance_range, widened by ζ/2); "
+                f"{system.residuals[0]}..{system.residuals[0] + last} (disturbance_range, widened by ζ/2); "
                 "correct f, or declare a wider disturbance_range or a larger model_error"
             )
-        return j
+        if disturbance is not None:
+            measured = int(system.fold(whole("disturbance", disturbance)))
+            self._check_agreement(h, s, a, s_next, disturbance)
+            return measured if edge else j
+        if (below and j > 0) or (above and j < last):
+            self._warn_censored(h, s, a, s_next)
+        return min(max(j, 0), last)
 
     def _check_agreement(self, h: int, s: int, a: int, s_next: int, disturbance: int) -> None:
         system, slack = self.system, int(self.system.model_error // 2)
@@ -189,7 +175,7 @@ class Agent(ABC):
             )
 
     def _warn_censored(self, h: int, s: int, a: int, s_next: int) -> None:
-        if self.told.boundary != CLIP or self._warned:
+        if self._warned:
             return
         self._warned = True
         o, bound = self.system.state_offset, s_next + self.system.state_offset - int(self.system.f[h, s, a])
@@ -229,16 +215,10 @@ class CompiledAgent(Agent):
         return {name: array for name, array in fields if isinstance(array, np.ndarray) and array.flags.writeable}
 
     def run(
-        self,
-        arena: kernels.Arena,
-        starts: NDArray[np.int64],
-        j: NDArray[np.int64],
-        measured: NDArray[np.int64],
-        gap: NDArray[np.float64],
-        reward: NDArray[np.float64],
+        self, arena: kernels.Arena, draws: kernels.Draws, gap: NDArray[np.float64], reward: NDArray[np.float64]
     ) -> None:
         """As :meth:`Agent.run`, in one compiled loop."""
-        kernels.run(arena, self.told, self.learner, starts, j, measured, self._values(), gap, reward)
+        kernels.run(arena, self.told, self.learner, draws, self._values(), gap, reward)
 
     def _choice(self, h: int, s: int) -> int:
         return int(self.learner.policy[h, s])
