@@ -20,6 +20,7 @@ import ucbf
 from ucbf import kernels
 from ucbf.kernels import Floats, Ints, compiled
 from ucbf.system import Mechanics
+from ucbf.units import units_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference  # type: ignore[import-not-found]  # the literal transcription that the tests judge by
@@ -77,16 +78,18 @@ def per_update(size: str, episodes: int) -> tuple[float, float, float]:
     whole = seconds(lambda: ucbf.simulate(ucbf.UCBf(system), world, episodes))
     alone = seconds(lambda: kernels.replay(told, learner, j))
     table = seconds(lambda: table_form(told, q, v, policy, learner.width, j))
-    updates = episodes * S * A * H
-    # The last step is known and not learned by the after-state form: count what each really does.
-    return whole / updates, alone / (updates * (H - 1) / H), table / updates
+    # The last step is known and not learned by UCB-f: count the updates that each really does.
+    updates = episodes * S * A * (H - 1)
+    return whole / updates, alone / updates, table / (episodes * S * A * H)
 
 
 def per_literal_update(size: str, episodes: int = 3) -> float:
     """Seconds per update of the transcription in Python."""
     world = world_of(size)
     system = world.system
-    literal = reference.LiteralUCBf(system, reference.published_bonus(system), "update", True)
+    units = units_of(system)
+    formula = reference.bonus("published", system, units, told_f=True)
+    literal = reference.LiteralUCBf(system, units, formula, "update", True)
     w = world.draw(episodes, 0)[1]
     begin = time.perf_counter()
     for k in range(episodes):

@@ -1,6 +1,7 @@
-"""Slow, literal transcriptions of the pseudocode: the judges of the compiled learners. Rewards lie in [0, 1].
+"""Slow, literal transcriptions of the pseudocode: the judges of the compiled learners.
 
-Each keeps whole tables, loops over everything and calls nothing of ``ucbf.kernels``.
+Each keeps whole tables, loops over everything and calls nothing of ``ucbf.kernels``. Values are in the user's units
+divided by ``scale``; scale and cap (the largest return from each step on) are given, and tested elsewhere.
 """
 
 import itertools
@@ -25,25 +26,27 @@ def allowed_actions(system, h, s):
     return [a for a in range(system.n_actions) if system.allowed[h, s, a]]
 
 
-def largest_return(system):
-    H, discount = system.horizon, system.discount
-    return sum(discount**h for h in range(H))
-
-
 class Literal:
-    """Q = V = cap everywhere, zero after the end; with the published bonus the last step is known."""
+    """Q = V = cap everywhere, the terminal reward after the end; if the last step is known, Q is known there."""
 
-    def __init__(self, system, bonus, known_last):
+    def __init__(self, system, units, bonus, known_last):
         self.system, self.bonus = system, bonus
         H, S, A = system.f.shape
-        self.cap = largest_return(system)
+        self.scale, self.cap = units.scale, units.cap
         self.last = H - 2 if known_last else H - 1
-        self.Q = np.full((H, S, A), self.cap)
-        self.Q[~system.allowed] = -np.inf
-        if known_last:
-            self.Q[H - 1] = np.where(system.allowed[H - 1], system.reward[H - 1], -np.inf)
         self.V = np.zeros((H + 1, S))
-        self.V[:H] = np.minimum(self.cap, self.Q.max(axis=2))
+        self.V[H] = system.terminal / self.scale
+        self.Q = np.empty((H, S, A))
+        for h, s, a in np.ndindex(H, S, A):
+            self.Q[h, s, a] = self.cap[h] if system.allowed[h, s, a] else -np.inf
+            if known_last and h == H - 1 and system.allowed[h, s, a]:
+                z = system.raw_states[0]  # any: what follows does not depend on it
+                self.Q[h, s, a] = self.paid(h, s, a, z) + system.discount * self.V[H, 0]
+        for h, s in np.ndindex(H, S):
+            self.V[h, s] = min(self.cap[h], max(self.Q[h, s]))
+
+    def paid(self, h, s, a, z):
+        return (self.system.reward[h, s, a] + landing(self.system, h, z)) / self.scale
 
     def policy(self):
         return self.Q.argmax(axis=2)
@@ -52,8 +55,8 @@ class Literal:
 class LiteralUCBf(Literal):
     """Algorithm 1 of Alharbi, Roozbehani, Dahleh (2024), for every (s, a). bonus(h, n)."""
 
-    def __init__(self, system, bonus, clock, known_last=False):
-        super().__init__(system, bonus, known_last)
+    def __init__(self, system, units, bonus, clock, known_last=False):
+        super().__init__(system, units, bonus, known_last)
         self.clock, self.k = clock, [0] * system.horizon
 
     def observe(self, h, w):
@@ -66,18 +69,18 @@ class LiteralUCBf(Literal):
         for s in range(system.n_states):
             for a in allowed_actions(system, h, s):
                 z = system.f[h, s, a] + w
-                target = system.reward[h, s, a] + landing(system, h, z)
+                target = self.paid(h, s, a, z)
                 target += system.discount * self.V[h + 1, meet_boundary(system, z)] + self.bonus(h, n)
                 self.Q[h, s, a] = (1 - alpha) * self.Q[h, s, a] + alpha * target
         for s in range(system.n_states):
-            self.V[h, s] = min(self.cap, max(self.Q[h, s]))
+            self.V[h, s] = min(self.cap[h], max(self.Q[h, s]))
 
 
 class LiteralUCBH(Literal):
     """Algorithm 1 of Jin et al. (2018)."""
 
-    def __init__(self, system, bonus, known_last=False):
-        super().__init__(system, bonus, known_last)
+    def __init__(self, system, units, bonus, known_last=False):
+        super().__init__(system, units, bonus, known_last)
         self.N = np.zeros(system.f.shape, int)
 
     def observe(self, h, s, a, s_next, w):
@@ -87,23 +90,22 @@ class LiteralUCBH(Literal):
         self.N[h, s, a] += 1
         t = self.N[h, s, a]
         alpha = (H + 1) / (H + t)
-        paid = system.reward[h, s, a] + landing(system, h, system.f[h, s, a] + w)
-        target = paid + system.discount * self.V[h + 1, s_next] + self.bonus(h, t)
+        target = self.paid(h, s, a, system.f[h, s, a] + w) + system.discount * self.V[h + 1, s_next] + self.bonus(h, t)
         self.Q[h, s, a] = (1 - alpha) * self.Q[h, s, a] + alpha * target
-        self.V[h, s] = min(self.cap, max(self.Q[h, s]))
+        self.V[h, s] = min(self.cap[h], max(self.Q[h, s]))
 
 
 class LiteralUCBVI(Literal):
     """Algorithms 1 and 2 of Azar et al. (2017), a count for each step."""
 
-    def __init__(self, system, bonus, known_last=False):
-        super().__init__(system, bonus, known_last)
+    def __init__(self, system, units, bonus, known_last=False):
+        super().__init__(system, units, bonus, known_last)
         H, S, A = system.f.shape
-        self.N, self.landed = np.zeros((H, S, A, S)), np.zeros((H, S, A))
+        self.N, self.sum_paid = np.zeros((H, S, A, S)), np.zeros((H, S, A))
 
     def observe(self, h, s, a, s_next, w):
         self.N[h, s, a, s_next] += 1
-        self.landed[h, s, a] += landing(self.system, h, self.system.f[h, s, a] + w)
+        self.sum_paid[h, s, a] += self.paid(h, s, a, self.system.f[h, s, a] + w)
 
     def plan(self):
         system = self.system
@@ -113,9 +115,8 @@ class LiteralUCBVI(Literal):
                     n = self.N[h, s, a].sum()
                     if n:
                         P = self.N[h, s, a] / n
-                        ahead = self.landed[h, s, a] / n + system.discount * sum(P * self.V[h + 1])
-                        q = system.reward[h, s, a] + ahead + self.bonus(h, n)
-                        self.Q[h, s, a] = min(self.Q[h, s, a], self.cap, q)
+                        q = self.sum_paid[h, s, a] / n + system.discount * sum(P * self.V[h + 1]) + self.bonus(h, n)
+                        self.Q[h, s, a] = min(self.Q[h, s, a], self.cap[h], q)
                 self.V[h, s] = max(self.Q[h, s])
 
 
@@ -152,19 +153,23 @@ def best_of_all_policies(world):
     return best
 
 
-def published_bonus(system, c=0.05, p=0.01, told_f=True):
-    H, L = system.horizon, system.lipschitz or 0.0
-    iota = math.log(system.n_states * system.n_actions * H / p)
-    price = system.model_error / 2 * L if told_f else 0.0
-    return lambda h, n: c * (math.sqrt((H - h) ** 2 * iota / n) + price)
-
-
-def theorem_bonus(system, c=1.0, p=0.01, told_f=True):
-    H, L = system.horizon, system.lipschitz or 0.0
-    iota = math.log(system.n_states * system.n_actions * H / p)
-    return lambda h, n: c * math.sqrt(H**3 * iota / n) + (L * system.model_error if told_f else 0.0)
-
-
-def experiment_bonus(system, c=0.05, told_f=True):
-    H, L = system.horizon, system.lipschitz or 0.0
-    return lambda h, n: c * math.sqrt(H**2 / n) + (c * system.model_error * L if told_f else 0.0)
+def bonus(name, system, units, told_f, c=None, p=0.01, d=1.0, episodes=5000):
+    """(h, n) -> b, by the formulas; agents that are not told f pay nothing for its error."""
+    S, A, H = system.n_states, system.n_actions, system.horizon
+    iota = math.log(S * A * H / p)
+    L = (system.lipschitz or 0.0) / units.scale if told_f else 0.0
+    zeta = system.model_error
+    if name == "theorem":
+        c = 1.0 if c is None else c
+        return lambda h, n: c * math.sqrt(H**3 * iota / n) + L * zeta
+    if name == "online":
+        c = 1.0 if c is None else c
+        return lambda h, n: c * math.sqrt(H**3 * iota / n) + L * math.sqrt(d / n)
+    if name == "experiment":
+        c = 0.05 if c is None else c
+        return lambda h, n: c * math.sqrt(H**2 / n) + c * zeta * L
+    if name == "published":
+        c = 0.05 if c is None else c
+        return lambda h, n: c * (math.sqrt((H - h) ** 2 * iota / n) + zeta / 2 * L)
+    c = 1.0 if c is None else c
+    return lambda h, n: 7 * c * H * math.log(5 * S * A * H * episodes / p) * math.sqrt(1 / n)

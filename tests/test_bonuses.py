@@ -4,17 +4,35 @@ import numpy as np
 import pytest
 
 import ucbf
-from ucbf.bonuses import bonus_of, learning_rate, lipschitz_of
+from ucbf.bonuses import bonus_of, lipschitz_of
 from ucbf.units import units_of
+
+
+def alpha(horizon, t):
+    return (horizon + 1) / (horizon + t)
 
 
 def weights(horizon, t):
     """[t+1] α_t^i = α_i Π_{j>i} (1 - α_j), i = 0..t, α_0 = 1: the weight of the i-th target after t updates."""
-    alpha = learning_rate(horizon, np.arange(1, t + 1))
+    rates = alpha(horizon, np.arange(1, t + 1))
     out = np.empty(t + 1)
     for i in range(t + 1):
-        out[i] = (1.0 if i == 0 else alpha[i - 1]) * np.prod(1 - alpha[i:])
+        out[i] = (1.0 if i == 0 else rates[i - 1]) * np.prod(1 - rates[i:])
     return out
+
+
+@pytest.mark.parametrize("H", [1, 3, 10])
+@pytest.mark.parametrize("t", [1, 2, 9])
+def test_ucb_f_weighs_its_targets_so(H, t):
+    # One state, and a landing reward of 1 if W = 1: a single 1, at update i, is seen with its weight in the average.
+    system = ucbf.System(
+        0, 0.0, H, "clip", landing=lambda z: 1.0 * (z == 1), disturbance_range=(0, 1), n_states=1, n_actions=1
+    )
+    for i in range(1, t + 1):
+        agent = ucbf.UCBf(system, bonus="experiment", c=0, clock="episode")
+        for update in range(1, t + 1):
+            agent.observe(H - 1, 0, 0, 0, disturbance=int(update == i))
+        assert agent.q[H - 1, 0, 0] == pytest.approx(weights(H, t)[i], abs=1e-15)
 
 
 @pytest.mark.parametrize("H", [1, 2, 5, 10])
@@ -34,10 +52,10 @@ def test_weights_of_the_targets(H, t):
 @pytest.mark.parametrize("H", [2, 5, 10])
 @pytest.mark.parametrize("i", [1, 2, 7])
 def test_all_later_weights_of_a_target_sum_to_one_plus_one_over_h(H, i):
-    total, weight = 0.0, learning_rate(H, i)
+    total, weight = 0.0, alpha(H, i)
     for t in range(i, 200_000):
         total += weight
-        weight *= 1 - learning_rate(H, t + 1)
+        weight *= 1 - alpha(H, t + 1)
     # What is left after the last t: α_t^i falls like t^-(H+1), so its tail is at most weight * t / H.
     assert total <= 1 + 1 / H + 1e-9
     assert total + weight * 200_000 / H >= 1 + 1 / H - 1e-9

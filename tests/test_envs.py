@@ -60,6 +60,17 @@ def test_the_end_of_an_episode_pays_the_terminal_reward():
     assert [env.step(0)[1] for _ in range(2)] == [0, 6]
 
 
+def test_discounted_rewards_add_up_to_the_value():
+    system = ucbf.System(0, 1.0, 3, terminal=[10.0], discount=0.5, n_states=1, n_actions=1)
+    world = ucbf.World(system, ucbf.Disturbance([1.0]))
+    env = WorldEnv(world)
+    env.reset()
+    rewards = [env.step(0)[1] for _ in range(3)]
+    # 1 + 1/2 + 1/4 + 10/8
+    assert rewards[0] + rewards[1] / 2 + rewards[2] / 4 == ucbf.optimal(world).v[0, 0] == 3
+    assert ucbf.learn(ucbf.Greedy(system), env, 1)[0] == 3
+
+
 def test_the_same_seed_gives_the_same_episode():
     episodes = []
     for _ in range(2):
@@ -78,6 +89,14 @@ def test_mistakes_are_named():
         env.step(1)
     with pytest.raises(ValueError, match="action is 4; it must be 0 to 3"):
         env.step(4)
+    with pytest.raises(ValueError, match="unknown option 'start'; .*the choices are 'state'"):
+        env.reset(options={"start": 3})
+    with pytest.raises(ValueError, match="unknown render_mode 'human'"):
+        WorldEnv(puterman_inventory(), render_mode="human")
+    with pytest.raises(TypeError, match="pass world_seed= to choose the world"):
+        gymnasium.make("ucbf/Random-v0", seed=3)
+    with pytest.raises(TypeError, match="give a ucbf.World"):
+        gymnasium.make("ucbf/World-v0", world=puterman_inventory().system)
 
 
 def test_many_copies_are_stepped_at_once_and_start_again():
@@ -124,3 +143,7 @@ def test_copies_may_start_apart_and_wrong_numbers_of_states_are_refused():
         envs.reset(options={"state": [0, 1]})
     with pytest.raises(TypeError, match="pass one seed, not a list"):
         envs.reset(seed=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"actions has shape \(2,\); give one for each of 3 copies"):
+        envs.step(np.zeros(2, int))
+    with pytest.raises(RuntimeError, match="have not begun: call reset"):
+        WorldVectorEnv(puterman_inventory(), 3).step(np.zeros(3, int))

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -24,8 +25,21 @@ def test_every_public_name_is_there():
     for name in ucbf.__all__:
         assert getattr(ucbf, name) is not None
     assert {"System", "World", "UCBf", "simulate", "load"} <= set(dir(ucbf))
-    with pytest.raises(AttributeError, match="no attribute 'Sistem'"):
-        _ = ucbf.Sistem
+    with pytest.raises(AttributeError, match="no attribute 'UCBF'; did you mean 'UCBf'"):
+        _ = ucbf.UCBF
+
+
+def test_it_works_where_compiled_code_cannot_be_kept():
+    code = """
+        import numba.core.caching as c
+        class Nowhere:
+            @classmethod
+            def from_function(cls, function, path): return None
+        c.CacheImpl._locator_classes = [Nowhere]
+        import ucbf
+        print(ucbf.optimal(ucbf.random_world(n_states=3, lipschitz=None)).v.shape)
+    """
+    assert python(textwrap.dedent(code)) == "(11, 3)"
 
 
 def test_functions_are_not_hidden_by_modules_of_the_same_name():

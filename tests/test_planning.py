@@ -95,3 +95,15 @@ def test_a_policy_may_be_one_row_for_every_step():
 def test_an_impossible_policy_is_refused(policy, message):
     with pytest.raises(ValueError, match=message):
         ucbf.evaluate(puterman_inventory(), policy)
+
+
+def test_what_is_no_world_or_no_policy_is_named():
+    world = puterman_inventory()
+    for call, message in [
+        (lambda: ucbf.optimal(world.system), "world is System(.*; give a ucbf.World"),
+        (lambda: ucbf.evaluate(world.system, [0] * 4), "give a ucbf.World"),
+        (lambda: ucbf.evaluate(world, ucbf.optimal(world)), "policy is a Plan; pass its .policy"),
+        (lambda: ucbf.evaluate(world, ucbf.Greedy(world.system)), "policy is a Greedy; pass its .policy"),
+    ]:
+        with pytest.raises(TypeError, match=message.replace("(", r"\(")):
+            call()

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 import ucbf
-from worlds import any_world
-
-BONUSES = {
-    "published": reference.published_bonus,
-    "theorem": reference.theorem_bonus,
-    "experiment": reference.experiment_bonus,
-}
+from worlds import any_told, any_world
 
 
 def transitions(world, episodes, seed):
@@ -31,65 +25,54 @@ def transitions(world, episodes, seed):
             s = s_next
 
 
-@given(any_world(unit_rewards=True), st.sampled_from(sorted(BONUSES)), st.sampled_from(["episode", "update"]))
-@settings(max_examples=60)
-def test_ucb_f_in_after_state_form_is_algorithm_1(world, bonus, clock):
-    system = world.system
-    known = bonus == "published" and system.last_step_is_known
-    literal = reference.LiteralUCBf(system, BONUSES[bonus](system), clock, known)
-    agent = ucbf.UCBf(system, bonus=bonus, clock=clock)
+def known_last(bonus, system):
+    return bonus == "published" and system.last_step_is_known
+
+
+@given(
+    st.data(), st.sampled_from(["theorem", "online", "experiment", "published"]), st.sampled_from(["episode", "update"])
+)
+@settings(max_examples=100)
+def test_ucb_f_in_after_state_form_is_algorithm_1(data, bonus, clock):
+    world = data.draw(any_world())
+    told = data.draw(any_told(world))
+    agent = ucbf.UCBf(told, bonus=bonus, clock=clock)
+    formula = reference.bonus(bonus, told, agent.units, told_f=True)
+    literal = reference.LiteralUCBf(told, agent.units, formula, clock, known_last(bonus, told))
     np.testing.assert_array_equal(agent.policy, literal.policy())
+    o = told.state_offset
     for h, s, a, s_next, w in transitions(world, 12, seed=1):
-        o = system.state_offset
+        hidden = told.boundary == "clip" and s_next in (0, told.n_states - 1)
+        residual = w if hidden else s_next + o - int(told.f[h, s, a])
+        if told.boundary == "wrap":  # the one that the declared range, or 0..S-1, contains
+            residual = told.residuals[0] + (residual - told.residuals[0]) % told.n_states
         agent.observe(h, s + o, a, s_next + o, disturbance=w)
-        literal.observe(h, w)
-    np.testing.assert_allclose(agent.q, literal.Q, rtol=0, atol=1e-10)
+        literal.observe(h, residual)
+    tolerance = 1e-10 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("zeta", [2, 4])
-@pytest.mark.parametrize("boundary", ["wrap", "clip", "strict"])
-def test_ucb_f_replays_the_residual_of_a_wrong_f(zeta, boundary):
-    rng = np.random.default_rng(zeta)
-    f = rng.integers(3, 9, size=(12, 3))
-    system = ucbf.System(f, rng.random((12, 3)), horizon=4, boundary=boundary, lipschitz=0.2)
-    world = ucbf.World(system, ucbf.Disturbance([0.3, 0.4, 0.3], low=-1))
-    told = ucbf.corrupt(system, zeta, seed=5)
-    literal = reference.LiteralUCBf(told, reference.published_bonus(told), "update", True)
-    agent = ucbf.UCBf(told)
-    for h, s, a, s_next, _ in transitions(world, 40, seed=2):
-        agent.observe(h, s, a, s_next)
-        literal.observe(h, s_next - told.f[h, s, a])
-    np.testing.assert_allclose(agent.q, literal.Q, rtol=0, atol=1e-10)
-
-
-@given(any_world(unit_rewards=True), st.sampled_from(sorted(BONUSES)))
-@settings(max_examples=40)
-def test_ucb_h_is_its_pseudocode(world, bonus):
+@pytest.mark.parametrize(("kind", "literal_kind"), [
+    (ucbf.UCBH, reference.LiteralUCBH),
+    (ucbf.UCBVI, reference.LiteralUCBVI),
+])  # fmt: skip
+@given(data=st.data())
+@settings(max_examples=60)
+def test_the_baselines_are_their_pseudocode(kind, literal_kind, data):
+    world = data.draw(any_world())
     system = world.system
-    literal = reference.LiteralUCBH(
-        system, BONUSES[bonus](system, told_f=False), bonus == "published" and system.last_step_is_known
-    )
-    agent = ucbf.UCBH(system, bonus=bonus)
-    for h, s, a, s_next, w in transitions(world, 12, seed=3):
-        agent.observe(h, s + system.state_offset, a, s_next + system.state_offset, disturbance=w)
-        literal.observe(h, s, a, s_next, w)
-    np.testing.assert_allclose(agent.q, literal.Q, rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(agent.policy, literal.policy())
-
-
-@given(any_world(unit_rewards=True), st.sampled_from(["published", "experiment"]))
-@settings(max_examples=40)
-def test_ucbvi_is_its_pseudocode(world, bonus):
-    system = world.system
-    literal = reference.LiteralUCBVI(
-        system, BONUSES[bonus](system, told_f=False), bonus == "published" and system.last_step_is_known
-    )
-    agent = ucbf.UCBVI(system, bonus=bonus)
+    names = ["experiment", "published", "theorem" if kind is ucbf.UCBH else "CH"]
+    bonus = data.draw(st.sampled_from(names))
+    agent = kind(system, bonus=bonus, c=data.draw(st.sampled_from([None, 0.01])))
+    formula = reference.bonus(bonus, system, agent.units, told_f=False, c=agent.params["c"])
+    literal = literal_kind(system, agent.units, formula, known_last(bonus, system))
+    o = system.state_offset
     for h, s, a, s_next, w in transitions(world, 12, seed=4):
         if h == 0:
-            literal.plan()
-            agent.act(0, s + system.state_offset)
-        agent.observe(h, s + system.state_offset, a, s_next + system.state_offset, disturbance=w)
+            agent.act(0, s + o)
+            getattr(literal, "plan", int)()
+        agent.observe(h, s + o, a, s_next + o, disturbance=w)
         literal.observe(h, s, a, s_next, w)
-    literal.plan()
-    np.testing.assert_allclose(agent.q, literal.Q, rtol=0, atol=1e-10)
+    getattr(literal, "plan", int)()
+    tolerance = 1e-10 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)

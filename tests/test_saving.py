@@ -176,7 +176,7 @@ def test_a_tampered_file_is_refused(saved, change):
         (lambda arrays, header: arrays.pop("state.bonus"), "holds no bonus of shape"),
         (lambda arrays, header: header["system"].pop("horizon"), "does not describe an agent"),
         (lambda arrays, header: header["system"].update(horizon=0), "does not describe an agent: horizon is 0"),
-        (lambda arrays, header: header.update(format="other"), "its format is 'other'"),
+        (lambda arrays, header: header.update(format="other"), "is not a saved ucbf agent"),
     ],
 )
 def test_a_well_sealed_file_that_makes_no_sense_is_refused(saved, change, message):
@@ -185,7 +185,27 @@ def test_a_well_sealed_file_that_makes_no_sense_is_refused(saved, change, messag
         ucbf.load(saved)
 
 
+def test_a_well_sealed_file_with_an_impossible_policy_or_value_is_refused(saved):
+    rewrite(saved, lambda arrays, header: arrays["state.policy"].__iadd__(10**6), sealed=True)
+    with pytest.raises(ValueError, match="policy takes action 1000000"):
+        ucbf.load(saved)
+    ucbf.UCBf(bertsekas_inventory().system).save(saved)
+    rewrite(saved, lambda arrays, header: arrays["state.value"].__imul__(np.nan), sealed=True)
+    with pytest.raises(ValueError, match="holds a value that is not a number"):
+        ucbf.load(saved)
+
+
+def test_python_objects_are_not_saved(tmp_path):
+    agent = ucbf.UCBf(bertsekas_inventory().system)
+    agent.params["callback"] = print
+    with pytest.raises(TypeError, match="parameter callback is .*cannot be saved"):
+        agent.save(tmp_path / "agent")
+    assert not os.listdir(tmp_path)
+
+
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nodir is no folder; create it before saving"):
+        ucbf.UCBf(bertsekas_inventory().system).save(tmp_path / "nodir" / "agent")
     with pytest.raises(FileNotFoundError, match="nowhere does not exist; save an agent there first"):
         ucbf.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="is not a saved ucbf agent"):

@@ -8,12 +8,14 @@ import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ucbf
 from ucbf.agents.base import Agent
+from ucbf.envs import WorldEnv
 from ucbf.kernels import Draws
 from ucbf.planning import arena_of
-from worlds import any_world, puterman_inventory
+from worlds import any_told, any_world, puterman_inventory
 
 COMPILED = ["UCB-f", "UCB-H", "UCBVI"]
 
@@ -45,10 +47,12 @@ def step_by_step(agent, world, episodes, seed, after_the_episode=False):
 
 @pytest.mark.parametrize("name", COMPILED)
 @pytest.mark.parametrize("after_the_episode", [False, True])
-@given(world=any_world())
-@settings(max_examples=15)
-def test_step_by_step_and_after_the_episode_and_compiled_give_the_same_numbers(name, after_the_episode, world):
-    compiled, stepped = (ucbf.make_agent(name, world.system) for _ in range(2))
+@given(data=st.data())
+@settings(max_examples=25)
+def test_step_by_step_and_after_the_episode_and_compiled_give_the_same_numbers(name, after_the_episode, data):
+    world = data.draw(any_world())
+    told = data.draw(any_told(world))
+    compiled, stepped = (ucbf.make_agent(name, told) for _ in range(2))
     run = ucbf.simulate(compiled, world, 12, seed=5)
     gap, reward = step_by_step(stepped, world, 12, 5, after_the_episode)
     np.testing.assert_array_equal(compiled.q, stepped.q)
@@ -59,16 +63,19 @@ def test_step_by_step_and_after_the_episode_and_compiled_give_the_same_numbers(n
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name):
-    world = ucbf.random_world(seed=4)
-    told = ucbf.corrupt(world.system, 2, seed=1)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name, data):
+    world = data.draw(any_world())
+    told = data.draw(any_told(world))
     compiled, looped = (ucbf.make_agent(name, told) for _ in range(2))
-    fast = ucbf.simulate(compiled, world, 80, seed=6)
-    starts, w = world.draw(80, 6)
-    gap, reward = np.empty(80), np.empty(80)
+    fast = ucbf.simulate(compiled, world, 15, seed=6)
+    starts, w = world.draw(15, 6)
+    gap, reward = np.empty(15), np.empty(15)
     best = float(world.start @ ucbf.optimal(world).v[0])
     arena = arena_of(world.system, world.law, world.start, best)
-    Agent.run(looped, arena, Draws(starts, world.system.fold(w), told.fold(w)), gap, reward)
+    measured = told.fold(w) if told.boundary == "clip" else w
+    Agent.run(looped, arena, Draws(starts, world.system.fold(w), measured), gap, reward)
     np.testing.assert_array_equal(fast.gap, gap)
     np.testing.assert_array_equal(fast.reward, reward)
     np.testing.assert_array_equal(compiled.q, looped.q)
@@ -108,11 +115,11 @@ def test_interpreted_and_compiled_give_the_same_bits():
 
 def test_the_run_is_the_same_in_blocks_and_reports_its_progress(monkeypatch):
     world = ucbf.random_world(seed=1)
-    whole = ucbf.simulate(ucbf.UCBf(world.system), world, 50)
-    monkeypatch.setattr("ucbf.simulation.PAIRS_PER_BLOCK", 7 * world.system.f.size)
+    whole = ucbf.simulate(ucbf.UCBf(world.system), world, 40)
+    monkeypatch.setattr("ucbf.simulation.BLOCK_SECONDS", 0)
     seen = []
-    parts = ucbf.simulate(ucbf.UCBf(world.system), world, 50, progress=lambda done, of: seen.append((done, of)))
-    assert seen == [(7 * i, 50) for i in range(1, 8)] + [(50, 50)]
+    parts = ucbf.simulate(ucbf.UCBf(world.system), world, 40, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(k, 40) for k in range(16, 41)]
     np.testing.assert_array_equal(whole.gap, parts.gap)
     np.testing.assert_array_equal(whole.reward, parts.reward)
 
@@ -124,10 +131,28 @@ def test_a_longer_run_begins_with_the_shorter_one():
 
 
 def test_agents_meet_the_same_disturbances():
+    # Nothing depends on the action: whoever plays, the same disturbances collect the same rewards.
+    system = ucbf.System(lambda s, a: s, lambda s, a: s, 4, n_states=5, n_actions=2)
+    world = ucbf.World(system, ucbf.Disturbance([0.2, 0.5, 0.3]))
+    rewards = [
+        ucbf.simulate(ucbf.make_agent(n, system), world, 50, seed=3).reward for n in ("UCB-f", "random", "UCBVI")
+    ]
+    np.testing.assert_array_equal(rewards[0], rewards[1])
+    np.testing.assert_array_equal(rewards[0], rewards[2])
+    assert np.ptp(rewards[0]) > 0
+
+
+def test_other_rewards_than_the_worlds_are_remarked():
     world = puterman_inventory()
-    one, other = (ucbf.simulate(ucbf.Greedy(system), world, 20).reward
-                  for system in (world.system, world.system.replace(model_error=2)))  # fmt: skip
-    np.testing.assert_array_equal(one, other)
+    for changes in ({"reward": 0.0}, {"discount": 0.5}, {"landing": lambda z: z}, {"terminal": [1, 2, 3, 4]}):
+        with pytest.warns(UserWarning, match="told other rewards or another discount than the world's"):
+            ucbf.simulate(ucbf.UCBf(world.system.replace(**changes)), world, 2)
+
+
+def test_strict_worlds_need_no_measured_disturbance():
+    system = ucbf.System(np.full((3, 1), 1), 0.0, 2, "strict")
+    world = ucbf.World(system, ucbf.Disturbance([0.5, 0, 0.5], low=-1))
+    ucbf.simulate(ucbf.UCBf(system.replace(f=np.full((3, 1), 2), model_error=2)), world, 5)
 
 
 def test_the_collected_reward_averages_to_the_value_of_the_policy():
@@ -181,6 +206,26 @@ def test_an_agent_of_ones_own_needs_a_policy_and_an_update(tmp_path):
         ucbf.load(tmp_path / "mine", agent=ucbf.UCBf)
 
 
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (np.full((10, 25), 10**9), "policy takes action 1000000000 in state 0 at step 0; actions are 0..7"),
+        (np.full((10, 25), -1), "policy takes action -1"),
+        (np.full((25, 10), 0), r"policy has shape \(25, 10\)"),
+        (np.full((10, 25), 0.7), "is 0.7; every entry must be a whole number"),
+    ],
+)
+def test_an_impossible_policy_of_ones_own_agent_is_refused(policy, message):
+    class Mistaken(Stubborn):
+        @property
+        def policy(self):
+            return policy
+
+    world = ucbf.random_world(seed=1)
+    with pytest.raises(ValueError, match=message):
+        ucbf.simulate(Mistaken(world.system), world, 5)
+
+
 def test_what_cannot_be_simulated_is_refused_before_any_work():
     world = ucbf.random_world(seed=1)
     agent = ucbf.UCBf(world.system)
@@ -190,9 +235,9 @@ def test_what_cannot_be_simulated_is_refused_before_any_work():
         (lambda: ucbf.simulate(agent, ucbf.random_world(n_states=9), 5), "told n_states = 25, but the world has 9"),
         (lambda: ucbf.simulate(ucbf.UCBf(world.system.replace(boundary="clip")), world, 5), "told boundary = 'clip'"),
         (lambda: ucbf.simulate(ucbf.UCBf(world.system.replace(disturbance_range=(0, 3))), world, 5),
-         r"would see a residual of 4, outside its disturbance_range 0\.\.3 widened by ζ/2 = 0"),
+         r"would see a residual of 4, outside 0\.\.3 \(its disturbance_range, widened"),
         (lambda: ucbf.simulate(ucbf.UCBf(shifted), world, 5),
-         r"would see a residual of 24, outside its disturbance_range 0\.\.5"),
+         r"would see a residual of 24, outside 0\.\.5"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()
@@ -251,15 +296,36 @@ def test_an_agent_learns_in_any_environment_whose_mechanics_are_stated():
     np.testing.assert_array_equal(agent.policy[3, [2, 3, 7, 8]], [2, 2, 0, 0])
 
 
-def test_the_gymnasium_view_of_a_world_teaches_what_simulate_teaches():
+def test_the_gymnasium_view_of_a_world_teaches_what_its_disturbances_teach():
     world = puterman_inventory()
-    agent = ucbf.UCBf(world.system)
-    env = gymnasium.make("ucbf/World-v0", world=world)
+    agent, replayed = ucbf.UCBf(world.system), ucbf.UCBf(world.system)
+    env = Noting(WorldEnv(world))
     ucbf.learn(agent, env, 50, seed=2)
-    assert agent.learner.visits.tolist() == [50, 50, 50]
-    again = ucbf.UCBf(world.system)
-    ucbf.learn(again, gymnasium.make("ucbf/World-v0", world=world), 50, seed=2)
-    np.testing.assert_array_equal(agent.q, again.q)
+    replayed.warm_start(np.reshape(env.seen, (50, 3)))
+    np.testing.assert_array_equal(agent.q, replayed.q)
+
+
+class Noting(gymnasium.Wrapper):
+    """Keeps the disturbances it passes on."""
+
+    seen: list
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.seen = []
+
+    def step(self, action):
+        answer = self.env.step(action)
+        self.seen.append(answer[-1]["disturbance"])
+        return answer
+
+
+def test_agent_and_environment_are_told_apart():
+    agent = ucbf.UCBf(puterman_inventory().system)
+    with pytest.raises(TypeError, match="agent is .*; give an agent, such as"):
+        ucbf.learn(Shower(), agent, 5)
+    with pytest.raises(TypeError, match="env is .*; give a Gymnasium environment"):
+        ucbf.learn(agent, puterman_inventory(), 5)
 
 
 def test_an_environment_of_other_sizes_is_refused():

@@ -103,9 +103,15 @@ def test_measured_disturbances_beyond_what_a_clipped_space_can_show_count_as_its
 BAD = [
     ({"f": np.zeros((3, 2), int), "reward": np.zeros((4, 2))}, r"reward has shape \(4, 2\).*S=3, A=2"),
     ({"f": np.zeros((2, 4, 2), int)}, r"f has shape \(2, 4, 2\).*\[H, S, A\] = \(3, 4, 2\)"),
-    ({"reward": np.full((4, 2), np.nan)}, r"reward\[0, 0\] is nan; every entry must be a finite number"),
-    ({"reward": [0, 0, np.inf, 0]}, r"reward\[2\] is inf"),
-    ({"f": np.full((4, 2), 0.5)}, r"f\[0, 0\] is 0.5; every entry must be a whole number: round it"),
+    (
+        {"reward": np.full((4, 2), np.nan)},
+        "reward at step 0, state 0, action 0 is nan; every entry must be a finite number",
+    ),
+    ({"reward": [0, 0, np.inf, 0]}, "reward at step 0, state 2, action 0 is inf"),
+    (
+        {"f": np.full((4, 2), 0.5)},
+        "f at step 0, state 0, action 0 is 0.5; every entry must be a whole number: round it",
+    ),
     (
         {"f": np.full((4, 2), 41), "boundary": "strict"},
         r"f sends state 0, action 0 at step 0 to 41, outside 0\.\.3; pass",
@@ -121,11 +127,17 @@ BAD = [
     ({"terminal": [0, 1]}, r"terminal has shape \(2,\); it must be \[S\] = \(4,\)"),
     ({"allowed": np.array([[True, True]] * 3 + [[False, False]])}, "state 3 has no allowed action at step 0"),
     ({"disturbance_range": (2, 1)}, r"disturbance_range is \(2, 1\); low must not exceed high"),
-    ({"landing": [1.0, 2.0]}, r"landing has shape \(2,\); over the raw states 0\.\.3"),
+    ({"landing": [1.0, 2.0], "boundary": "strict"}, r"landing has shape \(2,\); over the raw states 0\.\.3"),
+    ({"landing": lambda z: z}, r"landing under boundary 'wrap' needs disturbance_range=\(low, high\)"),
     ({"landing": lambda z: z, "disturbance_range": (0, 9)}, "10 disturbances wrap onto 4 states"),
     ({"f": lambda s, a: np.zeros(3), "n_states": 4, "n_actions": 2}, r"returned shape \(3,\); write it with numpy"),
     ({"f": [[0, 2**40]] * 4, "boundary": "clip"}, "raw states; at most"),
-    ({"f": np.full((4, 2), 1e300)}, r"f reaches 1e\+300; entries must stay below"),
+    ({"f": np.full((4, 2), 1e300)}, r"f at step 0, state 0, action 0 is 1e\+300; entries must stay within ±2\*\*53"),
+    ({"f": np.full((4, 2), 2**62)}, "entries must stay within"),
+    ({"f": [[0, 10**13]] * 4, "landing": lambda z: z, "boundary": "clip"}, "raw states; at most"),
+    ({"reward": lambda s, a: np.zeros(2)}, r"reward, called with arrays of shape \(4, 2\), returned shape \(2,\)"),
+    ({"terminal": lambda s: np.zeros(3)}, r"terminal, called with arrays of shape \(4,\), returned shape \(3,\)"),
+    ({"state_offset": -9, "reward": [0, 0, np.inf, 0]}, "reward at step 0, state -7, action 0 is inf"),
 ]
 
 
@@ -140,7 +152,19 @@ def test_a_bad_value_is_named_with_the_rule_and_the_remedy(changes, message):
     [
         ({"horizon": 2.5}, "horizon is 2.5; give a whole number"),
         ({"horizon": True}, "not a truth value"),
-        ({"f": "abc"}, "f is not an array of numbers"),
+        ({"f": "abc"}, "f is not an array of real numbers"),
+        ({"reward": None}, "reward is not an array of real numbers: None"),
+        ({"reward": np.full((4, 2), 1j)}, "reward is not an array of real numbers"),
+        ({"f": lambda s, a: max(s - a, 0)}, r"f failed when it was called with arrays of shape \(4, 2\): ValueError"),
+        (
+            {"allowed": lambda s, a: a == 0 and s > 1},
+            r"allowed failed .* \(np.maximum, np.where, & and \|, not max, if",
+        ),
+        ({"reward": lambda s, a, h: s}, "reward takes 'h' where it is not filled in; make the step its first argument"),
+        ({"landing": lambda z, h: z, "boundary": "clip"}, "landing takes 'h' where it is not filled in"),
+        ({"reward": lambda s, a, h=0: s}, "reward takes 'h' where it is not filled in"),
+        ({"terminal": lambda h, s: s}, "terminal takes more than the states"),
+        ({"f": [[0, 1], [2]]}, "f is not an array of real numbers"),
         ({"allowed": np.ones((4, 2))}, "allowed holds float64; give booleans"),
         ({"disturbance_range": 3}, r"disturbance_range is 3; give \(low, high\)"),
         ({"model_error": "two"}, r"model_error \(ζ\) is 'two'; give a number"),
@@ -153,6 +177,12 @@ def test_a_bad_value_is_named_with_the_rule_and_the_remedy(changes, message):
 def test_a_wrong_kind_is_named(changes, message):
     with pytest.raises(TypeError, match=message):
         build(**changes)
+
+
+def test_what_stands_where_an_action_does_not_exist_does_not_matter():
+    allowed = np.array([[True, False]] * 4)
+    system = build(f=[[0, 0.5]] * 4, reward=[[1, -np.inf]] * 4, allowed=allowed)
+    assert system.reward[0].tolist() == [[1, 0]] * 4
 
 
 def test_an_f_outside_the_states_is_fine_where_the_action_does_not_exist():

@@ -107,7 +107,7 @@ def system(**changes):
         ({"boundary": "strict"}, ucbf.Disturbance([0.5, 0.5]), None,
          r"from state 1, action 0 at step 0 a disturbance of 1 leads to 3, outside 0\.\.2; pass boundary='clip'"),
         ({"disturbance_range": (0, 1)}, ucbf.Disturbance([0.5, 0.5], low=1), None,
-         r"the law does not fit the system: disturbance 2 is outside 0\.\.1"),
+         r"the law does not fit the system: disturbance 2 is outside the disturbance_range 0\.\.1"),
         ({"landing": lambda z: z, "boundary": "clip"}, ucbf.Disturbance([1.0], low=7), None,
          r"disturbance 7 is outside -2\.\.1, the range assumed because none was declared; pass disturbance_range"),
         ({}, ucbf.Disturbance([1.0]), [0.5, 0.5], r"start has shape \(2,\)"),
@@ -130,3 +130,19 @@ def test_kinds_are_checked():
 def test_the_start_may_be_one_state():
     world = ucbf.World(system(state_offset=1), ucbf.Disturbance([1.0]), start=3)
     np.testing.assert_array_equal(world.start, [0, 0, 1])
+
+
+def test_a_law_of_other_steps_is_refused_by_the_optimal_agent_too():
+    with pytest.raises(ValueError, match="the law has 3 steps and the system 2"):
+        ucbf.Optimal(system(), law=ucbf.Disturbance(np.eye(3)))
+
+
+def test_a_corrupted_f_stays_where_the_boundary_lets_it():
+    shop = ucbf.System(lambda s, a: s + a, 0.0, 2, "clip", landing=lambda z: -z, disturbance_range=(-3, 0), n_states=5,
+                       n_actions=5)  # fmt: skip
+    told = ucbf.corrupt(shop, 4, seed=1)
+    assert told.f.min() >= 0
+    assert told.f.max() <= 8
+    assert told.landing.shape[1] == len(told.raw_states) > shop.landing.shape[1]
+    walled = ucbf.System([[3, 99]] * 4, 0.0, 2, "strict", allowed=np.array([[True, False]] * 4))
+    assert ucbf.corrupt(walled, 4, seed=1).f[walled.allowed].max() <= 3

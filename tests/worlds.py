@@ -46,14 +46,13 @@ def bertsekas_inventory():
 
 
 @st.composite
-def any_world(draw, largest_states=6, unit_rewards=False):
+def any_world(draw, largest_states=6):
     """A small world with any of the features a system can have."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     boundary = draw(st.sampled_from(["wrap", "clip", "strict"]))
     S = draw(st.integers(3 if boundary == "strict" else 1, largest_states))
     A, H = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     offset = draw(st.integers(-5, 5))
-    per_step, landed, declared = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     low, high = draw(st.sampled_from([(0, 0), (0, 2), (-2, 0), (-1, 1), (1, 2)]))
     if boundary == "strict":
         low, high = max(low, -1), min(high, 1)  # with three states or more some f leaves room for both
@@ -62,23 +61,45 @@ def any_world(draw, largest_states=6, unit_rewards=False):
         reach = (offset - 2, offset + S + 1) if boundary == "clip" else (offset, offset + S - 1)
     if boundary == "wrap" and high - low >= S:
         low, high = 0, 0
-    f = rng.integers(reach[0], reach[1] + 1, size=(H, S, A) if per_step else (S, A))
-    allowed = rng.random((S, A)) < 0.7
-    allowed[np.arange(S), rng.integers(0, A, S)] = True
-    scale, shift = (0.5, 0.0) if unit_rewards else (draw(st.sampled_from([0.01, 1.0, 250.0])), rng.normal())
-    table = rng.random(200)
+
+    def table(values):
+        """[H, S, A], or the same at every step."""
+        return values if draw(st.booleans()) else values[0]
+
+    allowed = rng.random((H, S, A)) < 0.7
+    allowed[:, np.arange(S), rng.integers(0, A, S)] = True
+    plain = draw(st.booleans())  # rewards in [0, 1] and nothing at the end, as in the paper
+    scale, shift = (0.4, 0.0) if plain else (draw(st.sampled_from([0.01, 1.0, 250.0])), rng.normal())
+    heights = rng.random((H, 50))
+    landing = draw(
+        st.sampled_from([None, lambda z: scale * heights[0, z % 50], lambda h, z: scale * heights[h, z % 50]])
+    )
     system = ucbf.System(
-        f,
-        scale * (rng.random((S, A)) + shift),
+        table(rng.integers(reach[0], reach[1] + 1, size=(H, S, A))),
+        table(scale * (rng.random((H, S, A)) + shift)),
         horizon=H,
         boundary=boundary,
-        landing=(lambda z: scale * table[np.asarray(z) % 200]) if landed else None,
+        landing=landing,
         discount=draw(st.sampled_from([1.0, 0.9])),
-        terminal=None if unit_rewards else scale * rng.normal(size=S),
-        allowed=allowed if draw(st.booleans()) else None,
-        disturbance_range=(low, high) if declared or (landed and (boundary != "strict")) else None,
+        terminal=None if plain else scale * rng.normal(size=S),
+        allowed=table(allowed) if draw(st.booleans()) else None,
+        disturbance_range=(low, high) if landing or draw(st.booleans()) else None,
         state_offset=offset,
         lipschitz=0.3,
     )
     pmf = rng.random((H, high - low + 1)) + 0.05
     return ucbf.World(system, ucbf.Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=low))
+
+
+@st.composite
+def any_told(draw, world):
+    """What a learner might be told of a world: its system, or one with a wrong f."""
+    zeta = draw(st.sampled_from([0, 0, 2, 4]))
+    system = world.system
+    if (
+        system.boundary == "wrap"
+        and system.landing is not None
+        and len(system.declared_residuals) + zeta > system.n_states
+    ):
+        zeta = 0  # more residuals than states to tell them apart by
+    return ucbf.corrupt(world.system, zeta, seed=draw(st.integers(0, 99))) if zeta else world.system

@@ -7,6 +7,7 @@ that ``import ucbf`` is quick.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 from pathlib import Path
@@ -23,7 +24,10 @@ __all__ = ["__version__", *_HOMES]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'ucbf' has no attribute {name!r}")
+        near = difflib.get_close_matches(name, _HOMES, n=1)
+        raise AttributeError(
+            f"module 'ucbf' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        )
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

@@ -1,4 +1,4 @@
-"""The named exploration bonuses and the learning rate. Every bonus is width[h] / sqrt(n) + floor.
+"""The named exploration bonuses. Every bonus is width[h] / sqrt(n) + floor.
 
 n is the agent's clock: for an agent that is told f, the episodes or updates so far; for one that is not,
 the visits of the pair. H is the horizon, ζ the model error, L the Lipschitz constant of V*, ι = log(SAH/p),
@@ -39,11 +39,6 @@ class Bonus(NamedTuple):
     floor: float
 
 
-def learning_rate(horizon: int, n: NDArray[np.float64] | float) -> NDArray[np.float64] | float:
-    """α_n = (H+1) / (H+n): values of V seen late, which are better, weigh more."""
-    return (horizon + 1) / (horizon + n)
-
-
 def scale_of(name: str, choices: tuple[str, ...], c: float | None) -> float:
     """c, checked, or the one that belongs to the bonus ``name`` if it is None."""
     one_of("bonus", name, choices)
@@ -55,7 +50,7 @@ def bonus_of(
 ) -> Bonus:
     """The bonus ``name`` of the table above."""
     S, A, H, zeta = system.n_states, system.n_actions, system.horizon, system.model_error
-    iota = np.log(S * A * H / real("p", p, 0, 1, open_low=True))
+    iota = np.log(S * A * H / p)
     L = lipschitz_of(system, units) / units.scale if zeta or d else 0.0
     width = {
         "theorem": c * np.sqrt(H**3 * iota),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+LARGEST_INTEGER = 2**53
 
 
 def whole(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
@@ -51,34 +53,42 @@ def one_of(kind: str, value: object, choices: Iterable[str]) -> str:
     raise ValueError(f"unknown {kind} {value!r}; {hint}the choices are {', '.join(map(repr, names))}")
 
 
-def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """``values`` as finite floats; the error names the first place that is not."""
+def array_of(name: str, values: ArrayLike) -> NDArray[Any]:
+    """``values`` as an array of real numbers or truth values."""
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} is not an array of numbers: {values!r:.80}") from None
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        place = tuple(bad[0].tolist())
-        raise ValueError(f"{name}{list(place)} is {array[place]}; every entry must be a finite number")
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} is not an array of real numbers: {values!r:.80}")
     return array
 
 
-def integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+def numbers(name: str, values: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[np.float64]:
+    """``values`` as finite floats; the error names the first place that is not, in the words of ``place``."""
+    array = array_of(name, values).astype(np.float64, copy=False)
+    _refuse_first(~np.isfinite(array), name, array, place, "every entry must be a finite number")
+    return array
+
+
+def integers(name: str, values: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[np.int64]:
     """``values`` as integers; floats are taken only where they are whole."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int64:
-        return values
-    array = numbers(name, values)
-    bad = np.argwhere(array != np.rint(array))
-    if len(bad):
-        place = tuple(bad[0].tolist())
-        raise ValueError(
-            f"{name}{list(place)} is {array[place]:g}; every entry must be a whole number: "
-            "round it, or choose a finer unit"
-        )
-    if array.size and np.abs(array).max() > 2**53:
-        raise ValueError(f"{name} reaches {np.abs(array).max():.3g}; entries must stay below 2**53")
-    return array.astype(np.int64)
+    array = array_of(name, values)
+    if array.dtype.kind == "f":
+        array = numbers(name, array, place)
+        remedy = "every entry must be a whole number: round it, or choose a finer unit"
+        _refuse_first(array != np.rint(array), name, array, place, remedy)
+    _refuse_first(np.abs(array) > LARGEST_INTEGER, name, array, place, "entries must stay within ±2**53")
+    return array.astype(np.int64, copy=False)
+
+
+def _refuse_first(
+    wrong: NDArray[np.bool_], name: str, array: NDArray[Any], place: Callable[..., str] | None, rule: str
+) -> None:
+    if wrong.any():
+        first = tuple(int(i) for i in np.argwhere(wrong)[0])
+        where = place(*first) if place is not None else name + (str(list(first)) if first else "")
+        raise ValueError(f"{where} is {array[first]:g}; {rule}")
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

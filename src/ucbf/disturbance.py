@@ -61,8 +61,11 @@ class Disturbance:
         """E[W_h]."""
         return float(self.pmf[h % len(self.pmf)] @ self.values)
 
-    def draw(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def draw(self, uniforms: ArrayLike) -> NDArray[np.int64]:
         """[K, H] disturbances from [K, H] uniform numbers in [0, 1), column h by the law of step h."""
+        uniforms = numbers("uniforms", uniforms)
+        if uniforms.ndim != 2 or ((uniforms < 0) | (uniforms >= 1)).any():
+            raise ValueError(f"uniforms has shape {uniforms.shape}; give [K, H] numbers in [0, 1)")
         drawn = np.empty(uniforms.shape, dtype=np.int64)
         for h in range(uniforms.shape[1]):
             drawn[:, h] = self.low + invert(self.pmf[h % len(self.pmf)], uniforms[:, h])

@@ -1,6 +1,8 @@
 """The Gymnasium view of a world: one environment, and one that steps many copies at once.
 
-Observations and actions are Discrete; an episode has exactly H steps and ends with ``terminated``. ``info`` holds
+Observations and actions are Discrete; an episode has exactly H steps and ends with ``terminated``. The reward of a step
+is r + landing, the last one's also γ times the terminal reward, so that discounted by γ^h they add up to the value of
+:func:`ucbf.evaluate`. ``info`` holds
 ``h`` (the step about to be taken), ``action_mask`` (actions allowed now) and, after a step, ``disturbance`` (W).
 """
 
@@ -15,7 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ucbf.checks import whole
+from ucbf.checks import integers, one_of, whole
 
 if TYPE_CHECKING:
     from ucbf.world import World
@@ -36,8 +38,8 @@ def random_env(render_mode: str | None = None, world_seed: int = 0, **world: Any
     return WorldEnv(_random(world_seed, world), render_mode)
 
 
-def random_vector_env(num_envs: int = 1, world_seed: int = 0, **world: Any) -> WorldVectorEnv:
-    """The same world, many copies at once."""
+def random_vector_env(num_envs: int = 1, render_mode: None = None, world_seed: int = 0, **world: Any) -> WorldVectorEnv:
+    """The same world, many copies at once; they are not rendered."""
     return WorldVectorEnv(_random(world_seed, world), num_envs)
 
 
@@ -46,14 +48,16 @@ def given_env(world: World, render_mode: str | None = None) -> WorldEnv:
     return WorldEnv(world, render_mode)
 
 
-def given_vector_env(world: World, num_envs: int = 1) -> WorldVectorEnv:
-    """Many copies of any world at once."""
+def given_vector_env(world: World, num_envs: int = 1, render_mode: None = None) -> WorldVectorEnv:
+    """Many copies of any world at once; they are not rendered."""
     return WorldVectorEnv(world, num_envs)
 
 
 def _random(seed: int, arguments: dict[str, Any]) -> World:
     from ucbf.world import random_world
 
+    if "seed" in arguments:
+        raise TypeError("seed is taken by reset(seed=); pass world_seed= to choose the world")
     return random_world(seed=seed, **arguments)
 
 
@@ -66,12 +70,14 @@ class WorldEnv(gymnasium.Env[np.int64, np.int64]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own way
 
     def __init__(self, world: World, render_mode: str | None = None) -> None:
+        if render_mode is not None:
+            one_of("render_mode", render_mode, self.metadata["render_modes"])
+        self._many = _Copies(world, 1)
         system = world.system
         self.world = world
         self.render_mode = render_mode
         self.observation_space = Discrete(system.n_states, start=system.state_offset)
         self.action_space = Discrete(system.n_actions)
-        self._many = _Copies(world, 1)
         self._last = ""
 
     def reset(
@@ -115,14 +121,14 @@ class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
     def __init__(self, world: World, num_envs: int = 1) -> None:
+        self._many = _Copies(world, whole("num_envs", num_envs, 1))
         system = world.system
         self.world = world
-        self.num_envs = whole("num_envs", num_envs, 1)
+        self.num_envs = num_envs
         self.single_observation_space = Discrete(system.n_states, start=system.state_offset)
         self.single_action_space = Discrete(system.n_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._many = _Copies(world, num_envs)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -137,6 +143,10 @@ class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any
 
     def step(self, actions: NDArray[np.int64]) -> tuple[Any, ...]:
         """Take one step in every copy."""
+        if np.shape(actions) != (self.num_envs,):
+            raise ValueError(f"actions has shape {np.shape(actions)}; give one for each of {self.num_envs} copies")
+        if not self._many.begun:
+            raise RuntimeError("the copies have not begun: call reset() before the first step()")
         over = self._many.h == self.world.system.horizon
         uniforms = self.np_random.random((2, self.num_envs))
         w, reward = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs)
@@ -160,7 +170,12 @@ class _Copies:
     """States and steps of n copies of a world; both environments are views of it."""
 
     def __init__(self, world: World, n: int) -> None:
+        from ucbf.world import World
+
+        if not isinstance(world, World):
+            raise TypeError(f"world is {world!r:.60}; give a ucbf.World: a system and the law of its disturbances")
         self.world = world
+        self.begun = False
         self.s = np.zeros(n, np.int64)  # state indices
         self.h = np.full(n, world.system.horizon)  # over until reset
 
@@ -181,7 +196,9 @@ class _Copies:
     def first_states(self, rng: np.random.Generator, options: dict[str, Any] | None) -> NDArray[np.int64]:
         """[n] state indices, drawn or as the user asked."""
         drawn = self.draw(rng.random(len(self.s)))
-        if not options or "state" not in options:
+        for key in options or ():
+            one_of("option", key, ["state"])
+        if not options:
             return drawn
         states = self.world.system.states
         asked = [whole('options["state"]', s, states[0], states[-1]) for s in np.ravel(options["state"])]
@@ -190,6 +207,7 @@ class _Copies:
         return np.broadcast_to(np.array(asked) - states[0], self.s.shape)
 
     def begin(self, which: NDArray[np.bool_], states: NDArray[np.int64]) -> None:
+        self.begun = True
         self.s[which] = states[which]
         self.h[which] = 0
 
@@ -201,8 +219,10 @@ class _Copies:
 
         system, law = self.world.system, self.world.law
         s, h = self.s[which], self.h[which]
-        for a in actions:
-            whole("action", a, 0, system.n_actions - 1)
+        actions = integers("action", actions)
+        outside = actions[(actions < 0) | (actions >= system.n_actions)]
+        if len(outside):
+            whole("action", outside[0], 0, system.n_actions - 1)
         wrong = np.flatnonzero(~system.allowed[h, s, actions])
         if len(wrong):
             i = wrong[0]
@@ -220,6 +240,6 @@ class _Copies:
             reward = reward + system.landing[h, raw - system.raw_states[0]]
         s_next = system.meet_boundary(raw)
         last = h == system.horizon - 1
-        reward = reward + np.where(last, system.terminal[s_next], 0.0)
+        reward = reward + np.where(last, system.discount * system.terminal[s_next], 0.0)
         self.s[which], self.h[which] = s_next, h + 1
         return w, reward

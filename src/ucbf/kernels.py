@@ -26,12 +26,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """Compile on first use, keep on disk, run without the GIL; IEEE arithmetic, so interpreted means the same."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _jit(function)
 
 
 def inlined(function: Function) -> Function:
     """The same, merged into the compiled functions that call it: passing two dozen arrays costs more than a loop."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+    return _jit(function, forceinline=True)
+
+
+def _jit(function: Function, **options: bool) -> Function:
+    jit: Any = numba.njit
+    try:
+        return cast(Function, jit(cache=True, nogil=True, error_model="numpy", **options)(function))
+    except RuntimeError:  # nowhere to keep compiled code: a read-only installation without a home
+        return cast(Function, jit(nogil=True, error_model="numpy", **options)(function))
 
 
 # -- the world: one step, one episode, exact values ---------------------------------------------------
@@ -245,10 +253,10 @@ def replay(told: Mechanics, learner: Any, j: Ints) -> None:
 
 
 @inlined
-def keep_best(row: Ints, s: int, a: int) -> bool:
-    """Write action a into a policy's row; whether that changed it."""
-    changed: bool = row[s] != a
-    row[s] = a
+def keep_best(policy: Ints, h: int, s: int, a: int) -> bool:
+    """Write action a into a policy [H, S]; whether that changed it."""
+    changed: bool = policy[h, s] != a
+    policy[h, s] = a
     return changed
 
 
@@ -319,8 +327,7 @@ def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int) -> bool:
             if q > best:
                 best, best_a = q, a
         learner.value[h, s] = min(cap, best + bonus)
-        changed |= learner.policy[h, s] != best_a
-        learner.policy[h, s] = best_a
+        changed |= keep_best(learner.policy, h, s, best_a)
     return changed
 
 
@@ -354,7 +361,7 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, h: int, s: int, a: int, s_
     q[a] = (1 - alpha) * q[a] + alpha * target
     best = q.argmax()
     learner.value[h, s] = min(learner.cap[h], q[best])
-    return keep_best(learner.policy[h], s, best)
+    return keep_best(learner.policy, h, s, best)
 
 
 # -- UCBVI ------------------------------------------------------------------------------------------------
@@ -368,6 +375,8 @@ class UCBVIState(NamedTuple):
     seen: Floats  # [H, S', S, A] transitions; the next state first, so that the sum over it runs along memory
     visits: Ints  # [H, S, A]
     landed: Floats  # [H, S, A] sum of landing rewards
+    share: Floats  # [H, S, A] 1 / visits
+    bonus: Floats  # [H, S, A] width / sqrt(visits)
     stale: Ints  # [1] whether anything was seen since the last plan
     policy: Ints  # [H, S]
     ahead: Floats  # [S, A] room for one step's sums
@@ -383,6 +392,8 @@ def ucbvi_update(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, s
         learner.visits[h, s, a] += 1
         z = told.after[h % len(told.after), s, a] + j
         learner.landed[h, s, a] += told.landing[h % len(told.landing), z]
+        learner.share[h, s, a] = 1 / learner.visits[h, s, a]
+        learner.bonus[h, s, a] = learner.width[h] / math.sqrt(learner.visits[h, s, a])
         learner.stale[0] = 1
     return False
 
@@ -403,24 +414,24 @@ def ucbvi_renew(told: Mechanics, learner: UCBVIState) -> int:
 def ucbvi_sweep(told: Mechanics, learner: UCBVIState, h: int) -> bool:
     """Plan one step; whether its policy changed."""
     S, A = learner.ahead.shape
-    ahead, reward = learner.ahead, told.reward[h % len(told.reward)]
+    ahead, q, r = learner.ahead, learner.q, h % len(told.reward)
     ahead[:] = 0
     for s_next in range(S):
-        v, seen = learner.value[h + 1, s_next], learner.seen[h, s_next]
+        v = told.discount * learner.value[h + 1, s_next]
         for s in range(S):
             for a in range(A):
-                ahead[s, a] += v * seen[s, a]
+                ahead[s, a] += v * learner.seen[h, s_next, s, a]
     changed = False
     for s in range(S):
-        q = learner.q[h, s]
+        best = 0
         for a in range(A):
-            n = learner.visits[h, s, a]
-            if n > 0:
-                mean = (learner.landed[h, s, a] + told.discount * ahead[s, a]) / n
-                q[a] = min(q[a], reward[s, a] + mean + learner.width[h] / math.sqrt(n))
-        best = q.argmax()
-        learner.value[h, s] = q[best]
-        changed |= keep_best(learner.policy[h], s, best)
+            if learner.visits[h, s, a] > 0:
+                mean = (learner.landed[h, s, a] + ahead[s, a]) * learner.share[h, s, a]
+                q[h, s, a] = min(q[h, s, a], told.reward[r, s, a] + mean + learner.bonus[h, s, a])
+            if q[h, s, a] > q[h, s, best]:
+                best = a
+        learner.value[h, s] = q[h, s, best]
+        changed |= keep_best(learner.policy, h, s, best)
     return changed
 
 

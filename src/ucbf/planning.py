@@ -28,6 +28,7 @@ class Plan:
 
 def optimal(world: World) -> Plan:
     """The optimal plan, by backward induction with the true law."""
+    _check_world(world)
     return plan(world.system, world.law)
 
 
@@ -35,6 +36,7 @@ def plan(system: System, law: Disturbance) -> Plan:
     """The best plan in ``system`` if W follows ``law``."""
     from ucbf import kernels
 
+    check_law(system, law)
     H, S, A = system.f.shape
     made = Plan(np.empty((H, S, A)), np.empty((H + 1, S)), np.empty((H, S), dtype=np.int64))
     kernels.plan(arena_of(system, law), made.q, made.v, made.policy)
@@ -45,6 +47,7 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     """[H+1, S]: the exact value of a policy [H, S], or [S] for the same at every step."""
     from ucbf import kernels
 
+    _check_world(world)
     system = world.system
     v = np.empty((system.horizon + 1, system.n_states))
     v[-1] = system.terminal
@@ -79,13 +82,32 @@ def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None
     )
 
 
+def check_law(system: System, law: Disturbance) -> None:
+    """A law must have a row for every step, or one for all, and give only disturbances that the system admits."""
+    if len(law.pmf) not in (1, system.horizon):
+        raise ValueError(
+            f"the law has {len(law.pmf)} steps and the system {system.horizon}; give one row, or one for each step"
+        )
+    try:
+        system.fold(law.values[(law.pmf > 0).any(axis=0)])
+    except ValueError as error:
+        raise ValueError(f"the law does not fit the system: {error}") from None
+
+
+def _check_world(world: Any) -> None:
+    if not isinstance(getattr(world, "system", None), System) or not hasattr(world, "law"):
+        raise TypeError(f"world is {world!r:.60}; give a ucbf.World: a system and the law of its disturbances")
+
+
 def checked_policy(system: System, policy: ArrayLike) -> NDArray[np.int64]:
     """[H, S] actions that all exist, or a readable error."""
+    if hasattr(policy, "policy"):
+        raise TypeError(f"policy is a {type(policy).__name__}; pass its .policy")
     actions = integers("policy", policy)
     H, S, A = system.f.shape
     if actions.shape not in {(S,), (H, S)}:
         raise ValueError(f"policy has shape {actions.shape}; it must be [H, S] = {(H, S)} or [S] = {(S,)}")
-    actions = np.ascontiguousarray(np.broadcast_to(actions, (H, S)))
+    actions = np.array(np.broadcast_to(actions, (H, S)), order="C")
     outside = np.argwhere((actions < 0) | (actions >= A))
     if len(outside):
         h, s = outside[0]

@@ -11,7 +11,7 @@ import os
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,9 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     arguments = saved.system.arguments()
     arrays: Arrays = {f"system.{k}": v for k, v in arguments.items() if isinstance(v, np.ndarray)}
     arrays |= {f"state.{name}": array for name, array in saved.state.items()}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"{name} holds Python objects, which are not saved; use arrays of numbers")
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -59,10 +62,12 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays["digest"] = _digest(arrays)
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no folder; create it before saving to {target}")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            np.savez_compressed(file, **cast(Any, arrays))
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, target)
@@ -93,11 +98,11 @@ def _contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays: Arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays["header"].tobytes())
-        if header["format"] != FORMAT:
-            raise ValueError(f"its format is {header['format']!r}")
-        version = int(header["version"])
-    except UNREADABLE as error:
-        raise ValueError(f"{path} is not a saved ucbf agent, or is damaged ({error}); save the agent again") from None
+        ours, version = header["format"] == FORMAT, int(header["version"])
+    except UNREADABLE:
+        ours = False
+    if not ours:
+        raise ValueError(f"{path} is not a saved ucbf agent, or is damaged; give a file that agent.save wrote")
     if version > VERSION:
         raise ValueError(f"{path} has format version {version}, newer than {VERSION}; upgrade ucbf to read it")
     if not np.array_equal(arrays.pop("digest", np.empty(0)), _digest(arrays)):
@@ -119,6 +124,8 @@ def _plain(name: str, value: Any) -> Any:
     """A parameter as JSON can say it; floats survive exactly."""
     if isinstance(value, Disturbance):
         return {"pmf": value.pmf.tolist(), "low": value.low}
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"parameter {name} is {value!r:.60}, which cannot be saved; use numbers, text or a Disturbance")

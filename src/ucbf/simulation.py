@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ from ucbf.system import System
 from ucbf.world import World
 
 Progress = Callable[[int, int], object]
-PAIRS_PER_BLOCK = 2**27  # about a tenth of a second of updates: how long a progress report or Ctrl-C waits
+BLOCK_SECONDS = 0.1  # how long a progress report, or Ctrl-C, waits
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,7 @@ def simulate(agent: Agent, world: World, episodes: int, seed: int = 0, progress:
     Parameters
     ----------
     progress
-        Called with (episodes done, episodes) a few times a second.
+        Called with (episodes done, episodes) about ten times a second.
     """
     K = whole("episodes", episodes, 1)
     if not isinstance(world, World):
@@ -52,16 +54,20 @@ def simulate(agent: Agent, world: World, episodes: int, seed: int = 0, progress:
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
     _check_told(agent.system, world)
     starts, w = world.draw(K, whole("seed", seed, 0))
-    j, measured = world.system.fold(w), agent.system.fold(w)
+    j = world.system.fold(w)
+    measured = agent.system.fold(w) if world.system.boundary == "clip" else j  # elsewhere s' says it
     best = float(world.start @ optimal(world).v[0])
     arena = arena_of(world.system, world.law, world.start, best)
     gap, reward = np.empty(K), np.empty(K)
-    block = max(1, PAIRS_PER_BLOCK // world.system.f.size)
-    for first in range(0, K, block):
-        part = slice(first, min(first + block, K))
+    done, block = 0, 16
+    while done < K:
+        part, begun = slice(done, min(done + block, K)), time.perf_counter()
         agent.run(arena, Draws(starts[part], j[part], measured[part]), gap[part], reward[part])
+        done = part.stop
+        took = max(time.perf_counter() - begun, 1e-9)
+        block = max(1, min(4 * block, int(block * BLOCK_SECONDS / took)))
         if progress is not None:
-            progress(part.stop, K)
+            progress(done, K)
     return Run(gap, reward)
 
 
@@ -70,11 +76,18 @@ def learn(
 ) -> NDArray[np.float64]:
     """Let ``agent`` act and learn in a Gymnasium environment with Discrete spaces; returns the rewards [K].
 
-    ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions.
-    An episode ends when the environment ends it, or after ``horizon`` steps. ``info["disturbance"]`` is used
-    where the environment gives it.
+    ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions. The
+    agent learns for the rewards of that system, not for those that ``env`` pays, which are only added up,
+    discounted: state the system's rewards as ``env`` pays them. An episode ends when the environment ends it, or
+    after ``horizon`` steps; steps that it cuts off are not learned. ``info["disturbance"]`` is used where the
+    environment gives it.
     """
-    K, system = whole("episodes", episodes, 1), agent.system
+    K = whole("episodes", episodes, 1)
+    if not isinstance(agent, Agent):
+        raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system), and then the environment")
+    if not all(hasattr(env, name) for name in ("reset", "step", "observation_space", "action_space")):
+        raise TypeError(f"env is {env!r:.60}; give a Gymnasium environment, such as gymnasium.make(...)")
+    system = agent.system
     _check_space("observation_space", env.observation_space, system.n_states, system.state_offset)
     _check_space("action_space", env.action_space, system.n_actions, 0)
     collected = np.zeros(K)
@@ -104,21 +117,28 @@ def _check_told(told: System, world: World) -> None:
             )
     if not np.array_equal(told.allowed, true.allowed):
         raise ValueError("the agent and the world do not allow the same actions; build both from one system")
+    paid = [(s.reward, s.terminal, s.discount, _landing_within(s, true, told)) for s in (told, true)]
+    if not all(np.array_equal(mine, theirs) for mine, theirs in zip(*paid, strict=True)):
+        warnings.warn("the agent was told other rewards or another discount than the world's", stacklevel=3)
     if told.disturbance_range is not None:
         errors = np.unique((told.f - true.f)[true.allowed])
         occurs = world.law.values[(world.law.pmf > 0).any(axis=0)]
-        low, high = told.disturbance_range
-        slack = int(told.model_error // 2)
         residuals = (occurs[:, None] - errors).ravel()
+        declared = told.declared_residuals
         if true.boundary == "wrap":
-            residuals = low - slack + (residuals - low + slack) % true.n_states
-        outside = residuals[(residuals < low - slack) | (residuals > high + slack)]
+            residuals = declared[0] + (residuals - declared[0]) % true.n_states
+        outside = residuals[(residuals < declared[0]) | (residuals > declared[-1])]
         if len(outside):
             raise ValueError(
-                f"in this world the agent would see a residual of {outside[0]}, outside its "
-                f"disturbance_range {low}..{high} widened by ζ/2 = {slack}; declare a wider range, "
-                "or a larger model_error"
+                f"in this world the agent would see a residual of {outside[0]}, outside {declared[0]}..{declared[-1]} "
+                "(its disturbance_range, widened by ζ/2); declare a wider range, or a larger model_error"
             )
+
+
+def _landing_within(system: System, one: System, other: System) -> NDArray[np.float64]:
+    """Landing rewards over the raw states that both systems have; zero where there are none."""
+    z = np.arange(max(one.raw_states[0], other.raw_states[0]), min(one.raw_states[-1], other.raw_states[-1]) + 1)
+    return np.zeros((1, len(z))) if system.landing is None else system.landing[:, z - system.raw_states[0]]
 
 
 def _check_space(name: str, space: Any, n: int, start: int) -> None:

@@ -21,13 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import frozen, integers, numbers, one_of, real, whole
+from ucbf.checks import array_of, frozen, integers, numbers, one_of, real, whole
 
 Table = ArrayLike | Callable[..., Any]
 
 BOUNDARIES = ("wrap", "clip", "strict")
 WRAP, CLIP, STRICT = range(3)
 LARGEST_TABLE = 2**28
+STEP_NAMES = {"h", "step", "t", "stage"}
 
 
 class Mechanics(NamedTuple):
@@ -80,8 +81,8 @@ class System:
     allowed
         [S, A] or [H, S, A] booleans, or a function like f: the actions that exist in a state.
     disturbance_range
-        (low, high) of W where it is known. A residual outside it is then refused. Needed with
-        ``landing`` if W can exceed what two states can be apart.
+        (low, high) of W where it is known. A residual outside it (by more than ζ/2) is then refused. Needed with
+        ``landing`` if states wrap, or if W can exceed what two states can be apart.
     state_offset
         The first state; it may be negative.
     n_states, n_actions
@@ -92,11 +93,8 @@ class System:
     >>> stock = System(lambda s, a: s + a, lambda s, a: -2.0 * a, horizon=3, boundary="clip",
     ...                landing=lambda z: -1.0 * np.maximum(z, 0), n_states=4, n_actions=3,
     ...                allowed=lambda s, a: s + a <= 3, disturbance_range=(-2, 0))
-    >>> stock.f[0]
-    array([[0, 1, 2],
-           [1, 2, 3],
-           [2, 3, 4],
-           [3, 4, 5]])
+    >>> stock.f[0, :, 0]
+    array([0, 1, 2, 3])
     >>> stock.raw_states
     range(-2, 4)
     """
@@ -146,21 +144,21 @@ class System:
             disturbance_range=_checked_range(disturbance_range),
             state_offset=whole("state_offset", state_offset),
         )
-        sizes = _sizes([f, reward, allowed], n_states, n_actions)
+        sizes = _sizes({"f": f, "reward": reward, "allowed": allowed}, n_states, n_actions)
         put(n_states=sizes[0], n_actions=sizes[1])
+        put(allowed=self._table("allowed", True if allowed is None else allowed, _truths))
+        self._check_actions()
         put(f=self._table("f", f, integers))
         put(reward=self._table("reward", reward, numbers))
-        put(allowed=self._table("allowed", True if allowed is None else allowed, _truths))
         put(terminal=self._terminal(terminal))
-        self._check_actions()
         if boundary == "strict":
             self._check_inside()
+        put(landing=landing)  # raw states depend on whether there is one
+        span = self.raw_states.stop - self.raw_states.start
+        if span > LARGEST_TABLE:
+            raise ValueError(f"f + W spans {span} raw states; at most {LARGEST_TABLE} are supported: check f and W")
         put(landing=None if landing is None else self._landing(landing))
         put(_landing_function=landing if callable(landing) else None)
-        if len(self.raw_states) > LARGEST_TABLE:
-            raise ValueError(
-                f"f + W spans {len(self.raw_states)} raw states; at most {LARGEST_TABLE} are supported: check f"
-            )
 
     # -- what is told, in other words -------------------------------------------------------------
 
@@ -182,8 +180,7 @@ class System:
         """The disturbances told apart: the declared range widened by ζ/2 each way, else what the states can show."""
         first, last = self.states[0], self.states[-1]
         if self.disturbance_range is not None:
-            slack = int(self.model_error // 2)
-            low, high = self.disturbance_range[0] - slack, self.disturbance_range[1] + slack
+            low, high = self.declared_residuals[0], self.declared_residuals[-1]
         elif self.boundary == "wrap":
             low, high = 0, self.n_states - 1
         else:
@@ -191,6 +188,14 @@ class System:
         if self._wraps_freely:
             high = low + self.n_states - 1
         return range(low, high + 1)
+
+    @property
+    def declared_residuals(self) -> range:
+        """The residuals that the declared range and ζ allow; all, where none is declared."""
+        if self.disturbance_range is None:
+            return self.residuals
+        slack = int(self.model_error // 2)
+        return range(self.disturbance_range[0] - slack, self.disturbance_range[1] + slack + 1)
 
     @property
     def raw_states(self) -> range:
@@ -207,12 +212,12 @@ class System:
         """Indices into ``residuals`` of measured disturbances; an error for one that the system excludes."""
         w = integers("disturbance", disturbances)
         if self.disturbance_range is not None:
-            low, high = self.residuals[0], self.disturbance_range[1] + int(self.model_error // 2)
+            low, high = self.disturbance_range
             wrong = w[(w < low) | (w > high)]
             if wrong.size:
                 raise ValueError(
-                    f"disturbance {wrong.flat[0]} is outside {low}..{high} (disturbance_range, widened by ζ/2); "
-                    "correct it, or declare a wider disturbance_range"
+                    f"disturbance {wrong.flat[0]} is outside the disturbance_range {low}..{high}; correct it (a demand "
+                    "is a negative disturbance), or declare a wider range"
                 )
         index = w - self.residuals[0]
         if self._wraps_freely:
@@ -293,28 +298,35 @@ class System:
     def _wraps_freely(self) -> bool:
         return self.boundary == "wrap" and getattr(self, "landing", None) is None
 
-    def _table(self, name: str, given: Table, read: Callable[[str, ArrayLike], NDArray[Any]]) -> NDArray[Any]:
-        """[H, S, A], a read-only view of the one step where all are alike."""
+    def _table(self, name: str, given: Table, read: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """[H, S, A], a read-only view of the one step where all are alike; 0 where the action does not exist."""
         H, S, A = self.horizon, self.n_states, self.n_actions
         if callable(given):
             states, actions = np.meshgrid(np.array(self.states), np.arange(A), indexing="ij")
             table = _evaluated(name, given, H, (S, A), states, actions)
-            return np.broadcast_to(frozen(read(name, table)), (H, S, A))
-        table = read(name, given)
-        if table.shape == (S,) and name == "reward":
-            table = table[:, None]
-        elif table.shape not in {(), (S, A), (1, S, A), (H, S, A)}:
-            also = "[S], " if name == "reward" else ""
-            raise ValueError(
-                f"{name} has shape {table.shape}; with H={H}, S={S}, A={A} it must be "
-                f"{also}[S, A] = {(S, A)} or [H, S, A] = {(H, S, A)}, or a function"
-            )
-        steps = table.shape[0] if table.ndim == 3 else 1
-        return np.broadcast_to(frozen(np.broadcast_to(table, (steps, S, A))), (H, S, A))
+        else:
+            table = array_of(name, given)
+            if table.shape == (S,) and name == "reward":
+                table = table[:, None]
+            elif table.shape not in {(), (S, A), (1, S, A), (H, S, A)}:
+                also = "[S], " if name == "reward" else ""
+                raise ValueError(
+                    f"{name} has shape {table.shape}; with H={H}, S={S}, A={A} it must be "
+                    f"{also}[S, A] = {(S, A)} or [H, S, A] = {(H, S, A)}, or a function"
+                )
+            table = np.broadcast_to(table, (len(table) if table.ndim == 3 else 1, S, A))
+        if name != "allowed":
+            exists = self.allowed if len(table) == H else self.allowed.any(axis=0)
+            table = np.where(exists, array_of(name, table), 0)
+        checked = read(name, table, lambda h, s, a: f"{name} at step {h}, state {s + self.state_offset}, action {a}")
+        return np.broadcast_to(frozen(checked), (H, S, A))
 
     def _landing(self, given: Table) -> NDArray[np.float64]:
-        self.__dict__["landing"] = given  # raw states depend on there being one
         Z = len(self.raw_states)
+        if self.boundary == "wrap" and self.disturbance_range is None:
+            raise ValueError(
+                "landing under boundary 'wrap' needs disturbance_range=(low, high): modulo S, W could be any"
+            )
         if self.boundary == "wrap" and len(self.residuals) > self.n_states:
             raise ValueError(
                 f"landing under boundary 'wrap' needs the disturbance to be recoverable, but {len(self.residuals)} "
@@ -328,14 +340,20 @@ class System:
             if table.shape not in {(Z,), (1, Z), (self.horizon, Z)}:
                 raise ValueError(
                     f"landing has shape {table.shape}; over the raw states {self.raw_states[0]}.."
-                    f"{self.raw_states[-1]} it must be {(Z,)} or {(self.horizon, Z)}, or a function of z"
+                    f"{self.raw_states[-1]} it must be {(Z,)} or {(self.horizon, Z)}, or a function of z, "
+                    "which also follows where a change of f, ζ or W moves the raw states"
                 )
         return np.broadcast_to(frozen(np.atleast_2d(table)), (self.horizon, Z))
 
     def _terminal(self, given: Table | None) -> NDArray[np.float64]:
+        if given is None:
+            return frozen(np.zeros(self.n_states))
         if callable(given):
-            given = np.broadcast_to(given(np.array(self.states)), (self.n_states,))
-        table = np.zeros(self.n_states) if given is None else numbers("terminal", given)
+            if _takes_the_step("terminal", given, 1):
+                raise TypeError("terminal takes more than the states; it is paid once, after the last step")
+            table = numbers("terminal", _evaluated("terminal", given, 1, (self.n_states,), np.array(self.states))[0])
+        else:
+            table = numbers("terminal", given)
         if table.shape != (self.n_states,):
             raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(self.n_states,)}")
         return frozen(table)
@@ -378,9 +396,11 @@ def _checked_range(given: tuple[int, int] | None) -> tuple[int, int] | None:
     return pair
 
 
-def _sizes(tables: list[Any], n_states: int | None, n_actions: int | None) -> tuple[int, int]:
+def _sizes(tables: dict[str, Any], n_states: int | None, n_actions: int | None) -> tuple[int, int]:
     """S and A, from the arguments or else from the first array that shows them."""
-    shapes: list[tuple[int, ...]] = [np.shape(t) for t in tables if t is not None and not callable(t)]
+    shapes: list[tuple[int, ...]] = [
+        array_of(name, t).shape for name, t in tables.items() if t is not None and not callable(t)
+    ]
     sizes = {
         "n_states": [n_states, *(shape[-2:][0] for shape in shapes if shape)],
         "n_actions": [n_actions, *(shape[-1] for shape in shapes if len(shape) >= 2)],
@@ -392,31 +412,42 @@ def _sizes(tables: list[Any], n_states: int | None, n_actions: int | None) -> tu
     return S, A
 
 
-def _evaluated(name: str, function: Callable[..., Any], horizon: int, shape: tuple[int, ...], *grids: Any) -> Any:
+def _evaluated(
+    name: str, function: Callable[..., Any], horizon: int, shape: tuple[int, ...], *grids: NDArray[np.int64]
+) -> NDArray[Any]:
     """[1, ...] of function(*grids), or [H, ...] of function(h, *grids) if it has one more argument."""
-    if _required_arguments(function, len(grids)) <= len(grids):
-        tables = [function(*grids)]
-    else:
-        tables = [function(h, *grids) for h in range(horizon)]
+    per_step = _takes_the_step(name, function, len(grids))
     try:
-        return np.stack([np.broadcast_to(np.asarray(table), shape) for table in tables])
-    except ValueError:
-        raise ValueError(
-            f"{name}, called with arrays of shape {shape}, returned shape {np.shape(tables[0])}; "
-            "write it with numpy functions, so that it answers for all at once"
-        ) from None
+        tables = [function(h, *grids) for h in range(horizon)] if per_step else [function(*grids)]
+    except Exception as error:
+        raise TypeError(
+            f"{name} failed when it was called with arrays of shape {shape}: {type(error).__name__}: {error}; "
+            "write it so that it answers for all at once (np.maximum, np.where, & and |, not max, if, and, or)"
+        ) from error
+    for table in tables:
+        if np.shape(table) not in {(), shape}:
+            raise ValueError(
+                f"{name}, called with arrays of shape {shape}, returned shape {np.shape(table)}; "
+                "write it with numpy functions, so that it answers for all at once"
+            )
+    return np.stack([np.broadcast_to(array_of(name, table), shape) for table in tables])
 
 
-def _required_arguments(function: Callable[..., Any], fallback: int) -> int:
+def _takes_the_step(name: str, function: Callable[..., Any], grids: int) -> bool:
+    """Whether a function has one required argument more than there are grids; that argument is the step."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a builtin or ufunc that does not say
-        return fallback
+        return False
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    return sum(p.kind in positional and p.default is p.empty for p in parameters)
+    required = [p.name for p in parameters if p.kind in positional and p.default is p.empty]
+    late = [p.name for p in parameters if p.name in STEP_NAMES and p.name not in required[:1]]
+    if late:
+        raise TypeError(f"{name} takes {late[0]!r} where it is not filled in; make the step its first argument")
+    return len(required) > grids
 
 
-def _truths(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+def _truths(name: str, values: ArrayLike, place: Callable[..., str]) -> NDArray[np.bool_]:
     array = np.asarray(values)
     if array.dtype != np.bool_:
         raise TypeError(f"{name} holds {array.dtype}; give booleans")

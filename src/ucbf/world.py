@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, numbers, real, whole
 from ucbf.disturbance import Disturbance, invert
-from ucbf.planning import optimal
+from ucbf.planning import check_law, optimal
 from ucbf.system import System, once
 
 MOST_DRAWS = 10_000
@@ -40,16 +40,8 @@ class World:
         for name, value, kind in (("system", system, System), ("law", law, Disturbance)):
             if not isinstance(value, kind):
                 raise TypeError(f"{name} is {value!r:.60}; give a ucbf.{kind.__name__}")
-        if len(law.pmf) not in (1, system.horizon):
-            raise ValueError(
-                f"the law has {len(law.pmf)} steps and the system {system.horizon}; give one row, or one for each step"
-            )
+        check_law(system, law)
         self.__dict__.update(system=system, law=law, start=_start(system, start))
-        occurs = law.values[(law.pmf > 0).any(axis=0)]
-        try:
-            system.fold(occurs)
-        except ValueError as error:
-            raise ValueError(f"the law does not fit the system: {error}") from None
         if system.boundary == "strict":
             self._check_inside()
 
@@ -137,5 +129,8 @@ def corrupt(system: System, model_error: float, seed: int = 0) -> System:
     f = once(system.f)
     rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
     error = rng.integers(-half, half + 1, size=f.shape)
-    low, high = min(system.states[0], int(f.min())), max(system.states[-1], int(f.max()))
+    low, high = system.states[0], system.states[-1]
+    if system.boundary != "strict":
+        reached = system.f[system.allowed]
+        low, high = min(low, int(reached.min())), max(high, int(reached.max()))
     return system.replace(f=np.clip(f + error, low, high), model_error=model_error)

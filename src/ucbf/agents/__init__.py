@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from ucbf.agents.base import Agent, CensoredWarning
 from ucbf.agents.fixed import Greedy, Optimal, Random
 from ucbf.agents.ucb_f import UCBf
 from ucbf.agents.ucb_h import UCBH
 from ucbf.agents.ucbvi import UCBVI
 from ucbf.checks import one_of
+from ucbf.planning import checked_policy
 from ucbf.saving import read
 from ucbf.system import System
 
@@ -45,7 +48,14 @@ def load(path: str | os.PathLike[str], agent: type[Agent] | None = None) -> Agen
         stored = saved.state.get(name)
         if stored is None or stored.shape != array.shape or stored.dtype != array.dtype:
             raise ValueError(f"{path} holds no {name} of shape {array.shape}; it was written by another version")
+        if stored.dtype.kind == "f" and np.isnan(stored).any():
+            raise ValueError(f"{path} holds a {name} that is not a number; save the agent again")
         array[...] = stored
+    if "policy" in made.state:
+        try:
+            checked_policy(made.system, made.state["policy"])
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; save the agent again") from None
     return made
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf import kernels
 from ucbf.checks import whole
+from ucbf.planning import checked_policy
 from ucbf.saving import Saved, write
 from ucbf.system import System
 from ucbf.units import in_units, units_of
@@ -50,6 +51,10 @@ class Agent(ABC):
         self.told = in_units(system.mechanics, self.units)
         self._warned = False
 
+    def __repr__(self) -> str:
+        params = "".join(f", {name}={value!r:.40}" for name, value in self.params.items())
+        return f"{type(self).__name__}({self.system!r}{params})"
+
     # -- what an algorithm supplies ---------------------------------------------------------------
 
     @property
@@ -60,6 +65,11 @@ class Agent(ABC):
     @abstractmethod
     def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
         """Learn from one transition between state indices; j is the index of W in ``system.residuals``."""
+
+    @property
+    def uses_residual(self) -> bool:
+        """Whether ``update`` looks at j; if not, transitions need not agree with f."""
+        return True
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
@@ -91,12 +101,13 @@ class Agent(ABC):
         a = whole("action", a, 0, self.system.n_actions - 1)
         if not self.system.allowed[h, s, a]:
             raise ValueError(f"action {a} is not allowed in state {s + self.system.state_offset} at step {h}")
-        self.update(h, s, a, s_next, self._residual(h, s, a, s_next, disturbance))
+        j = self._residual(h, s, a, s_next, disturbance) if self.uses_residual else 0
+        self.update(h, s, a, s_next, j)
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
         raise TypeError(
-            f"{self.name} does not use f, so disturbances alone teach it nothing; "
+            f"{self.name} does not learn the law of W, so disturbances alone teach it nothing; "
             "feed it transitions with observe(h, s, a, next_s)"
         )
 
@@ -110,15 +121,15 @@ class Agent(ABC):
         self, arena: kernels.Arena, draws: kernels.Draws, gap: NDArray[np.float64], reward: NDArray[np.float64]
     ) -> None:
         """Act, then learn, for K episodes; fills gap and reward [K]."""
-        H, S = self.system.horizon, self.system.n_states
-        v, evaluated = self._values(), np.full((H, S), -1)
+        H = self.system.horizon
+        v, policy = self._values(), np.empty((0, 0), np.int64)
         states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
         for k in range(len(gap)):
             self.renew()
-            policy = np.array(self.policy, dtype=np.int64)
-            top = -1 if np.array_equal(policy, evaluated) else H - 1
+            now, top = self.policy, -1
+            if not np.array_equal(now, policy):
+                policy, top = checked_policy(self.system, now), H - 1
             gap[k], reward[k] = kernels.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
-            evaluated = policy
             for h in range(H):
                 self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
 
@@ -140,50 +151,53 @@ class Agent(ABC):
     def _residual(self, h: int, s: int, a: int, s_next: int, disturbance: int | None) -> int:
         """The index of the disturbance that explains a transition; an error if none does."""
         system, told = self.system, self.told
-        last = len(system.residuals) - 1
-        if system.disturbance_range is not None:  # residuals go on to S where states wrap freely
-            last = system.disturbance_range[1] + int(system.model_error // 2) - system.residuals[0]
+        last = len(system.declared_residuals) - 1
         edge = kernels.is_edge(told, s_next)
-        seen = s_next + told.shift - int(told.after[h % len(told.after), s, a])
-        j = seen if edge else int(kernels.residual(told, h, s, a, s_next, 0))
-        below, above = edge and s_next == 0, edge and s_next == system.n_states - 1
-        if (j < 0 and not above) or (j > last and not below):
+        low_edge, high_edge = edge and s_next == 0, edge and s_next == system.n_states - 1
+        j = s_next + told.shift - int(told.after[h % len(told.after), s, a])
+        if not edge:
+            j = int(kernels.residual(told, h, s, a, s_next, 0))
+        if (j < 0 and not high_edge) or (j > last and not low_edge):
             raise ValueError(
-                f"from state {s + system.state_offset}, action {a} at step {h} (f = {system.f[h, s, a]}) to "
-                f"{s_next + system.state_offset} the residual is {j + system.residuals[0]}, outside "
-                f"{system.residuals[0]}..{system.residuals[0] + last} (disturbance_range, widened by ζ/2); "
+                f"{self._named(h, s, a)} to {s_next + system.state_offset} the residual is {j + system.residuals[0]}, "
+                f"outside {system.residuals[0]}..{system.residuals[0] + last} (disturbance_range, widened by ζ/2); "
                 "correct f, or declare a wider disturbance_range or a larger model_error"
             )
         if disturbance is not None:
             measured = int(system.fold(whole("disturbance", disturbance)))
-            self._check_agreement(h, s, a, s_next, disturbance)
-            return measured if edge else j
-        if (below and j > 0) or (above and j < last):
+            if edge:
+                self._check_agreement(h, s, a, s_next, disturbance)
+                return measured
+        elif (low_edge and j > 0) or (high_edge and j < last):
             self._warn_censored(h, s, a, s_next)
         return min(max(j, 0), last)
 
+    def _named(self, h: int, s: int, a: int) -> str:
+        return f"from state {s + self.system.state_offset}, action {a} at step {h} (f = {self.system.f[h, s, a]})"
+
     def _check_agreement(self, h: int, s: int, a: int, s_next: int, disturbance: int) -> None:
+        """At an edge: whether f + W, give or take ζ/2, is clipped to it."""
         system, slack = self.system, int(self.system.model_error // 2)
         raw = int(system.f[h, s, a]) + disturbance
-        reached = set(system.meet_boundary(raw + np.arange(-slack, slack + 1)).tolist())
-        if s_next not in reached:
-            o = system.state_offset
+        below = s_next == 0 and raw - slack <= system.states[0]
+        above = s_next == system.n_states - 1 and raw + slack >= system.states[-1]
+        if not (below or above):
             raise ValueError(
-                f"disturbance {disturbance} takes f = {system.f[h, s, a]} to {min(reached) + o}, not to the next "
-                f"state {s_next + o} that was given (state {s + o}, action {a}, step {h}); correct one of them, "
-                "or declare a larger model_error"
+                f"{self._named(h, s, a)} the disturbance {disturbance} leads to {raw}, not to the next state "
+                f"{s_next + system.state_offset} that was given; correct one of them, or declare a larger model_error"
             )
 
     def _warn_censored(self, h: int, s: int, a: int, s_next: int) -> None:
         if self._warned:
             return
         self._warned = True
-        o, bound = self.system.state_offset, s_next + self.system.state_offset - int(self.system.f[h, s, a])
+        o = self.system.state_offset
+        bound = s_next + o - int(self.system.f[h, s, a])
         side = "at most" if s_next == 0 else "at least"
         warnings.warn(
-            f"from state {s + o}, action {a} at step {h} the next state {s_next + o} is a clipped edge: it says only "
-            f"that W was {side} {bound}. {self.name} takes it as {bound}, which biases what it learns; pass "
-            "disturbance=W to observe where W can be measured",
+            f"{self._named(h, s, a)} the next state {s_next + o} is a clipped edge: it says only that W was {side} "
+            f"{bound}. {self.name} takes it for the nearest such W, which biases what it learns; pass disturbance=W to "
+            "observe where W can be measured",
             CensoredWarning,
             stacklevel=4,
         )

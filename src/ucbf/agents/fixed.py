@@ -18,7 +18,13 @@ from ucbf.system import System
 BLOCK = 64  # random policies drawn at a time
 
 
-class Greedy(CompiledAgent):
+class Fixed(CompiledAgent):
+    """A policy that stays."""
+
+    uses_residual = False
+
+
+class Greedy(Fixed):
     """Takes the largest immediate reward r(s, a), whatever follows: the dashed line of the paper's figure."""
 
     name = "greedy"
@@ -28,7 +34,7 @@ class Greedy(CompiledAgent):
         self.learner = kernels.Fixed(policy=greedy(system))
 
 
-class Optimal(CompiledAgent):
+class Optimal(Fixed):
     """Is told the law as well, and plans with it.
 
     Parameters
@@ -41,7 +47,7 @@ class Optimal(CompiledAgent):
 
     name = "optimal"
 
-    def __init__(self, system: System, *, law: Disturbance) -> None:
+    def __init__(self, system: System, *, law: Disturbance | None = None) -> None:
         if not isinstance(law, Disturbance):
             raise TypeError(f"law is {law!r:.60}; the optimal agent must be told it: pass law=world.law")
         super().__init__(system, law=law)
@@ -51,7 +57,7 @@ class Optimal(CompiledAgent):
     @property
     def q(self) -> NDArray[np.float64]:
         """[H, S, A] Q* if system and law are the true ones."""
-        return self._plan.q
+        return self._plan.q.copy()
 
 
 class Random(Agent):
@@ -66,6 +72,7 @@ class Random(Agent):
     """
 
     name = "random"
+    uses_residual = False
 
     def __init__(self, system: System, *, seed: int = 0) -> None:
         super().__init__(system, seed=whole("seed", seed, 0))

@@ -55,7 +55,7 @@ class UCBf(CompiledAgent):
         clock: str = "update",
         d: float = 1.0,
     ) -> None:
-        c = scale_of(bonus, BONUSES, c)
+        c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         one_of("clock", clock, CLOCKS)
         super().__init__(system, c=c, p=p, bonus=bonus, clock=clock, d=real("d", d, 0))
         H, S, cap = system.horizon, system.n_states, self.units.cap

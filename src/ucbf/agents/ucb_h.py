@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ucbf import kernels
 from ucbf.agents.base import CompiledAgent
 from ucbf.bonuses import bonus_of, scale_of
+from ucbf.checks import real
 from ucbf.system import System
 
 BONUSES = ("theorem", "experiment", "published")
@@ -40,7 +41,7 @@ class UCBH(CompiledAgent):
     name = "UCB-H"
 
     def __init__(self, system: System, *, c: float | None = None, p: float = 0.01, bonus: str = "published") -> None:
-        c = scale_of(bonus, BONUSES, c)
+        c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, bonus=bonus)
         table = optimistic_table(self, knows_last=bonus == "published")
         self.learner = kernels.UCBHState(
@@ -49,6 +50,11 @@ class UCBH(CompiledAgent):
             width=bonus_of(bonus, system, self.units, c=c, p=p).width,
             cap=self.units.cap,
         )
+
+    @property
+    def uses_residual(self) -> bool:
+        """Only to work out the landing reward that was paid."""
+        return self.system.landing is not None
 
     @property
     def q(self) -> NDArray[np.float64]:

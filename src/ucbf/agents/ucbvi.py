@@ -9,7 +9,7 @@ from ucbf import kernels
 from ucbf.agents.base import CompiledAgent
 from ucbf.agents.ucb_h import optimistic_table
 from ucbf.bonuses import bonus_of, scale_of
-from ucbf.checks import whole
+from ucbf.checks import real, whole
 from ucbf.system import System
 
 BONUSES = ("CH", "experiment", "published")
@@ -50,7 +50,7 @@ class UCBVI(CompiledAgent):
         bonus: str = "published",
         episodes: int = 5000,
     ) -> None:
-        c = scale_of(bonus, BONUSES, c)
+        c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, bonus=bonus, episodes=whole("episodes", episodes, 1))
         H, S, A = system.f.shape
         self.learner = kernels.UCBVIState(
@@ -58,10 +58,17 @@ class UCBVI(CompiledAgent):
             seen=np.zeros((H, S, S, A)),
             visits=np.zeros((H, S, A), np.int64),
             landed=np.zeros((H, S, A)),
+            share=np.zeros((H, S, A)),
+            bonus=np.zeros((H, S, A)),
             stale=np.zeros(1, np.int64),
             ahead=np.zeros((S, A)),
             width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
         )
+
+    @property
+    def uses_residual(self) -> bool:
+        """Only to work out the landing reward that was paid."""
+        return self.system.landing is not None
 
     @property
     def q(self) -> NDArray[np.float64]:
