@@ -1,12 +1,13 @@
-# Everything a newcomer needs: `make quickstart`, `make test`. The environment is made on first use.
+# Everything a newcomer needs: `make figure1`, `make test`. The environment is made on first use.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help quickstart test test-all lint format bench clean
+.PHONY: help figure1 quickstart test test-all lint format bench clean
 
 help:
+	@echo "make figure1      install, run the paper's experiment, draw its figure"
 	@echo "make quickstart   install, learn an inventory policy, show it"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
@@ -26,6 +27,9 @@ $(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable ".[dev]"
 	@touch $@ $(VENV)/.use
+
+figure1: $(VENV)/.use
+	$(BIN)/ucbf figure1
 
 quickstart: $(VENV)/.use
 	$(BIN)/python examples/inventory.py

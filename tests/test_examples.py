@@ -4,7 +4,6 @@ import runpy
 from pathlib import Path
 
 import matplotlib.image
-import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -18,9 +17,3 @@ def test_the_inventory_example_shows_a_table_and_draws_a_picture(tmp_path, capsy
     picture = matplotlib.image.imread(tmp_path / "new" / "picture.png")
     assert picture.shape[:2] == (672, 1760)
     assert picture[..., :3].std() > 0.1
-
-
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_says_what_it_is_and_is_tested_here(path):
-    assert path.read_text().startswith('"""')
-    assert path.stem in Path(__file__).read_text()

@@ -12,13 +12,14 @@ def python(code):
 
 
 def test_importing_ucbf_imports_nothing_heavy():
-    heavy = "numba scipy matplotlib pyarrow ray pandas hypothesis quantecon"
+    heavy = "gymnasium numpy numba scipy matplotlib pyarrow ray pandas hypothesis quantecon"
     assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
 
 
 def test_importing_ucbf_makes_the_environments_known():
-    code = "import ucbf, gymnasium; print(gymnasium.make('ucbf/Random-v0').observation_space)"
-    assert python(code) == "Discrete(25)"
+    for order in ("ucbf, gymnasium", "gymnasium, ucbf", "ucbf.envs, gymnasium", "gymnasium.spaces, ucbf"):
+        code = f"import {order}; print(gymnasium.make('ucbf/Random-v0').observation_space)"
+        assert python(code) == "Discrete(25)"
 
 
 def test_every_public_name_is_there():

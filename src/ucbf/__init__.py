@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ucbf.envs import register as _register
+from ucbf.registration import register_when_imported as _register_when_imported
 
 __version__ = "0.1.0"
 
@@ -35,4 +35,4 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_register()
+_register_when_imported()

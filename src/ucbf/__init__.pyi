@@ -17,6 +17,11 @@ from ucbf.planning import optimal as optimal
 from ucbf.simulation import Run as Run
 from ucbf.simulation import learn as learn
 from ucbf.simulation import simulate as simulate
+from ucbf.studies.paper import figure1 as figure1
+from ucbf.studies.runner import run_study as run_study
+from ucbf.studies.spec import Study as Study
+from ucbf.studies.spec import read_study as read_study
+from ucbf.studies.store import read_results as read_results
 from ucbf.system import System as System
 from ucbf.world import World as World
 from ucbf.world import corrupt as corrupt

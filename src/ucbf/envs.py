@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from ucbf.world import World
 
 
-def register() -> None:
-    """Make the environments known to ``gymnasium.make``. Called by ``import ucbf``."""
-    for name, build in (("Random", "random"), ("World", "given")):
-        gymnasium.register(
-            id=f"ucbf/{name}-v0",
-            entry_point=f"ucbf.envs:{build}_env",
-            vector_entry_point=f"ucbf.envs:{build}_vector_env",
-        )
-
-
 def random_env(render_mode: str | None = None, world_seed: int = 0, **world: Any) -> WorldEnv:
     """Build "ucbf/Random-v0": the paper's random world; keywords as of :func:`ucbf.random_world`."""
     return WorldEnv(_random(world_seed, world), render_mode)

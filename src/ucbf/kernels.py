@@ -372,14 +372,14 @@ class UCBVIState(NamedTuple):
 
     q: Floats  # [H, S, A] -inf where the action does not exist
     value: Floats  # [H+1, S]
-    seen: Floats  # [H, S', S, A] transitions; the next state first, so that the sum over it runs along memory
+    seen: Floats  # [H, S', S·A] transitions; the next state first, so that the sum over it runs along memory
     visits: Ints  # [H, S, A]
     landed: Floats  # [H, S, A] sum of landing rewards
     share: Floats  # [H, S, A] 1 / visits
     bonus: Floats  # [H, S, A] width / sqrt(visits)
     stale: Ints  # [1] whether anything was seen since the last plan
     policy: Ints  # [H, S]
-    ahead: Floats  # [S, A] room for one step's sums
+    ahead: Floats  # [S·A] room for one step's sums
     width: Floats  # [H]
     learned_steps: int
 
@@ -388,7 +388,7 @@ class UCBVIState(NamedTuple):
 def ucbvi_update(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Count; planning waits for the next episode."""
     if h < learner.learned_steps:
-        learner.seen[h, s_next, s, a] += 1
+        learner.seen[h, s_next, s * learner.q.shape[2] + a] += 1
         learner.visits[h, s, a] += 1
         z = told.after[h % len(told.after), s, a] + j
         learner.landed[h, s, a] += told.landing[h % len(told.landing), z]
@@ -413,20 +413,19 @@ def ucbvi_renew(told: Mechanics, learner: UCBVIState) -> int:
 @inlined
 def ucbvi_sweep(told: Mechanics, learner: UCBVIState, h: int) -> bool:
     """Plan one step; whether its policy changed."""
-    S, A = learner.ahead.shape
     ahead, q, r = learner.ahead, learner.q, h % len(told.reward)
+    S, A = q.shape[1:]
     ahead[:] = 0
     for s_next in range(S):
         v = told.discount * learner.value[h + 1, s_next]
-        for s in range(S):
-            for a in range(A):
-                ahead[s, a] += v * learner.seen[h, s_next, s, a]
+        for pair in range(S * A):
+            ahead[pair] += v * learner.seen[h, s_next, pair]
     changed = False
     for s in range(S):
         best = 0
         for a in range(A):
             if learner.visits[h, s, a] > 0:
-                mean = (learner.landed[h, s, a] + ahead[s, a]) * learner.share[h, s, a]
+                mean = (learner.landed[h, s, a] + ahead[s * A + a]) * learner.share[h, s, a]
                 q[h, s, a] = min(q[h, s, a], told.reward[r, s, a] + mean + learner.bonus[h, s, a])
             if q[h, s, a] > q[h, s, best]:
                 best = a

@@ -55,13 +55,13 @@ class UCBVI(CompiledAgent):
         H, S, A = system.f.shape
         self.learner = kernels.UCBVIState(
             **optimistic_table(self, knows_last=bonus == "published"),
-            seen=np.zeros((H, S, S, A)),
+            seen=np.zeros((H, S, S * A)),
             visits=np.zeros((H, S, A), np.int64),
             landed=np.zeros((H, S, A)),
             share=np.zeros((H, S, A)),
             bonus=np.zeros((H, S, A)),
             stale=np.zeros(1, np.int64),
-            ahead=np.zeros((S, A)),
+            ahead=np.zeros(S * A),
             width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
         )
 

@@ -1,0 +1,234 @@
+"""The commands: each parses its arguments, calls one function and prints what it wrote."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from ucbf import __version__
+from ucbf.errors import UserError
+
+if TYPE_CHECKING:
+    from ucbf.studies.spec import Study
+    from ucbf.studies.store import Results
+
+app = App(
+    name="ucbf",
+    help="Control of systems whose mechanics are known and whose disturbances are not: S' = f(S, A) + W.",
+    version=__version__,
+)
+
+Out = Annotated[Path | None, Parameter(help="Folder of the results; results/NAME if not given.")]
+Seed = Annotated[int, Parameter(help="Everything random follows from it.")]
+Jobs = Annotated[int | None, Parameter(help="Workers; as many as there are cores if not given.")]
+Engine = Annotated[Literal["local", "ray"], Parameter(help="Threads of this process, or a Ray cluster.")]
+RayAddress = Annotated[str | None, Parameter(help="Of a running cluster; one is started here if not given.")]
+Shard = Annotated[str, Parameter(help="i/N: do the i-th of N equal parts, for batch queues.")]
+Quick = Annotated[bool, Parameter(negative=(), help="Few worlds and episodes, in seconds.")]
+Band = Annotated[Literal["sd", "ci"], Parameter(help="±0.5 standard deviation, as in the paper, or a 95 % interval.")]
+Scale = Annotated[Literal["linear", "log"], Parameter(help="Of the axis of episodes.")]
+
+
+@app.command
+def figure1(
+    *,
+    out: Out = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    ray_address: RayAddress = None,
+    shard: Shard = "1/1",
+    quick: Quick = False,
+    band: Band = "sd",
+    scale: Scale = "linear",
+) -> None:
+    """Reproduce the paper's figure: run its 1,500 runs, draw the six panels, print the table."""
+    from ucbf.studies.paper import figure1
+
+    study = figure1(quick=quick, seed=seed)
+    folder = out or Path("results") / ("figure1-quick" if quick else "figure1")
+    if _run(study, folder, jobs, engine, ray_address, shard):
+        _draw(folder, band, scale)
+
+
+@app.command
+def run(
+    study: Path,
+    /,
+    *,
+    out: Out = None,
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    ray_address: RayAddress = None,
+    shard: Shard = "1/1",
+) -> None:
+    """Run the study in a TOML file, or what is missing of it.
+
+    Parameters
+    ----------
+    study
+        The file.
+    """
+    from ucbf.studies.spec import read_study
+
+    asked = read_study(study)
+    _run(asked, out or Path("results") / asked.name, jobs, engine, ray_address, shard)
+
+
+@app.command
+def status(folder: Path, /) -> None:
+    """Say what of a study is stored.
+
+    Parameters
+    ----------
+    folder
+        Of the results.
+    """
+    from ucbf.studies.runner import tasks_of
+    from ucbf.studies.store import Store
+
+    store = Store.open(folder)
+    whole, damaged = store.shards()
+    tasks = tasks_of(store.study)
+    total = sum(len(task.runs) for task in tasks)
+    done = sum(len(task.runs) for task in tasks if task.shard in whole)
+    print(f"{store.study.name}: {done} of {total} runs are stored in {folder}")
+    for path in damaged:
+        print(f"damaged: {path}; the next run computes it again")
+
+
+@app.command
+def plot(folder: Path, /, *, band: Band = "sd", scale: Scale = "linear") -> None:
+    """Draw the figure and print the table again from stored results.
+
+    Parameters
+    ----------
+    folder
+        Of the results.
+    """
+    _draw(folder, band, scale)
+
+
+def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address: str | None, shard: str) -> bool:
+    """Run what is missing; whether the whole study is there now."""
+    from ucbf.studies.runner import run_study
+
+    try:
+        with _progress() as progress:
+            outcome = run_study(
+                study, folder, jobs=jobs, engine=engine, ray_address=ray_address, shard=shard, progress=progress
+            )
+    except KeyboardInterrupt:
+        print(f"stopped; finished runs are kept in {folder}: the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None
+    for path in outcome.damaged:
+        print(f"{path} was damaged; its runs were computed again", file=sys.stderr)
+    print(f"{outcome.computed} runs computed, {outcome.total - outcome.computed} were there: {folder}")
+    return shard == "1/1"
+
+
+def _draw(folder: Path, band: str, scale: str) -> None:
+    """Write figure.png, figure.svg, figure.pdf, summary.csv and summary.md, and print the table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ucbf import reports
+    from ucbf.studies.store import read_results, write_whole
+
+    results = read_results(folder)
+    columns = reports.heading(results)
+    table = Table(*columns.values(), box=None, title=f"{results.study.name}: {results.study.episodes} episodes")
+    last = ""
+    for row in reports.summary(results):
+        if row["panel"] != last and last:
+            table.add_section()
+        shown = reports.cells(row, columns)
+        table.add_row("" if row["panel"] == last else shown[0], *shown[1:])
+        last = row["panel"]
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    write_whole(folder / "summary.md", reports.markdown(results).encode())
+    write_whole(folder / "summary.csv", reports.comma_separated(results).encode())
+    written = ["summary.md", "summary.csv", *_pictures(results, folder, band, scale)]
+    print(f"written to {folder}: {', '.join(written)}")
+
+
+def _pictures(results: Results, folder: Path, band: str, scale: str) -> list[str]:
+    import io
+
+    from ucbf.studies.store import write_whole
+
+    try:
+        from ucbf.figures import gap_figure
+    except ImportError:
+        raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
+    figure = gap_figure(results, band, scale)
+    names = []
+    for kind in ("png", "svg", "pdf"):
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, dpi=160)
+        names.append(f"figure.{kind}")
+        write_whole(folder / names[-1], content.getvalue())
+    return names
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, a line for every few percent elsewhere; both on standard error."""
+    if not sys.stderr.isatty():
+        last = -1
+
+        def say(done: int, total: int) -> None:
+            nonlocal last
+            percent = 5 * (20 * done // total)
+            if percent > last:
+                last = percent
+                print(f"{done} of {total} runs ({percent} %)", file=sys.stderr, flush=True)
+
+        yield say
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    parts = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("runs", total=None, rate="")
+        first: list[int] = []
+
+        def show(done: int, total: int) -> None:
+            first.append(done)
+            elapsed = bar.tasks[task].elapsed or 0.0
+            rate = f"{(done - first[0]) / elapsed:.1f} a second" if elapsed and done > first[0] else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield show
+
+
+def main() -> None:
+    """The ``ucbf`` command: exit code 2 and one line for a user's mistake, a traceback only for ours."""
+    try:
+        app(exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _refuse(str(error))
+    except UserError as error:
+        _refuse(str(error))
+    except OSError as error:
+        _refuse(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _refuse(message: str) -> None:
+    print(f"ucbf: {' '.join(message.split())}", file=sys.stderr)
+    raise SystemExit(2)

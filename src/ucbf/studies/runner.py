@@ -1,0 +1,223 @@
+"""Compute what a study asks for and is not stored yet."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ucbf.checks import one_of
+from ucbf.errors import UserError
+from ucbf.planning import evaluate, greedy, optimal
+from ucbf.simulation import simulate
+from ucbf.studies.engines import ENGINES, executor_of
+from ucbf.studies.spec import CHECKPOINTS, Run, Study, build_agent, build_world, runs_of
+from ucbf.studies.store import Store
+
+UPDATES_PER_SHARD = 2e9  # a second or two of UCB-f: what a kill may cost a worker
+MOST_WORLDS_PER_SHARD = 10
+SETTLED = 0.1  # of the greedy policy's gap
+
+Progress = Callable[[int, int], object]
+
+
+class StoppedError(Exception):
+    """The user asked to stop."""
+
+
+class Task(NamedTuple):
+    """The runs of one shard: some worlds of one panel with all their agents."""
+
+    shard: str
+    runs: list[Run]
+    schema: pa.Schema  # of the table of runs
+
+
+class Outcome(NamedTuple):
+    """What a call computed and found."""
+
+    computed: int  # runs
+    total: int  # runs of the study, or of the share of it that was asked for
+    damaged: list[Path]
+
+
+def tasks_of(study: Study) -> list[Task]:
+    """All runs, in shards. The split depends on the study alone."""
+    tasks, schema = [], _schema(study)
+    for _, of_panel in itertools.groupby(runs_of(study), key=lambda run: run.panel):
+        worlds = [list(group) for _, group in itertools.groupby(of_panel, key=lambda run: run.world)]
+        system = build_world(worlds[0][0]).system
+        updates = len(worlds[0]) * study.episodes * system.f.size
+        size = int(min(max(1, UPDATES_PER_SHARD // updates), MOST_WORLDS_PER_SHARD))
+        for first in range(0, len(worlds), size):
+            runs = [run for world in worlds[first : first + size] for run in world]
+            shard = hashlib.sha256("".join(run.id for run in runs).encode()).hexdigest()[:16]
+            tasks.append(Task(shard, runs, schema))
+    return tasks
+
+
+def share_of(tasks: list[Task], shard: str) -> list[Task]:
+    """Every N-th task, beginning with the i-th, for ``shard`` "i/N"."""
+    try:
+        part, parts = (int(number) for number in shard.split("/"))
+    except ValueError:
+        raise UserError(f"--shard is {shard!r}; give i/N, such as 1/4") from None
+    if not 1 <= part <= parts:
+        raise UserError(f"--shard is {shard!r}; i must be 1 to N")
+    return tasks[part - 1 :: parts]
+
+
+def run_study(
+    study: Study,
+    folder: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    engine: str = "local",
+    ray_address: str | None = None,
+    shard: str = "1/1",
+    progress: Progress | None = None,
+) -> Outcome:
+    """Compute the runs that ``folder`` does not hold yet; what is finished is kept whatever happens.
+
+    Parameters
+    ----------
+    study, folder
+        What to run, and where to keep it.
+    jobs
+        Workers; as many as there are cores if None.
+    engine, ray_address
+        "local": threads of this process; "ray": a cluster, started here if no address is given.
+    shard
+        "i/N": only the i-th of N parts.
+    progress
+        Called with (runs done, runs in all) as they are stored.
+    """
+    one_of("engine", engine, ENGINES)
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs is {jobs}; it must be 1 or more")
+    tasks = share_of(tasks_of(study), shard)
+    store = Store.create(Path(folder), study)
+    there, damaged = store.shards()
+    for path in damaged:
+        path.unlink(missing_ok=True)
+    missing = [task for task in tasks if task.shard not in there]
+    total = sum(len(task.runs) for task in tasks)
+    todo = sum(len(task.runs) for task in missing)
+    done = total - todo
+    if progress is not None:
+        progress(done, total)
+    if not missing:
+        return Outcome(0, total, damaged)
+    stop = threading.Event()
+    with executor_of(engine, jobs, ray_address) as executor:
+        asked_to_stop = stop if engine == "local" else None
+        pending = {executor.submit(execute, task, asked_to_stop): task for task in missing}
+        try:
+            while pending:
+                finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    task = pending.pop(future)
+                    store.write(task.shard, future.result())
+                    done += len(task.runs)
+                    if progress is not None:
+                        progress(done, total)
+        except BaseException:
+            stop.set()
+            for future in pending:
+                future.cancel()
+            raise
+    return Outcome(todo, total, damaged)
+
+
+def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Table]:
+    """The two tables of one shard."""
+    rows, curves = [], []
+    for _, group in itertools.groupby(task.runs, key=lambda run: run.world):
+        runs = list(group)
+        world = build_world(runs[0])
+        best = value_of(world.start, optimal(world).v)
+        greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
+        for run in runs:
+            gap = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(stop)).gap
+            rows.append(row_of(run, gap, greedy_gap, best))
+            kept = recorded(run.episodes, run.record)
+            curves.append(pa.table({"run": [run.id] * len(kept), "episode": kept, "gap": gap[kept - 1]}, schema=CURVES))
+    return {"runs": pa.Table.from_pylist(rows, schema=task.schema), "curves": pa.concat_tables(curves)}
+
+
+def _schema(study: Study) -> pa.Schema:
+    """Of the table of runs: the same for all shards."""
+    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+    params = {}
+    for key in study.world.extra():
+        types = {type(panel[key]) for panel in study.panels()}
+        params[key] = kinds[types.pop()] if len(types) == 1 else pa.float64() if types == {int, float} else pa.string()
+    text, whole, number = pa.string(), pa.int64(), pa.float64()
+    return pa.schema(
+        {
+            "run": text, "panel": whole, "world": whole, "label": text, "agent": text, "model_error": number,
+            "agent_params": text, "kind": text, **params, "world_seed": whole, "draw_seed": whole, "episodes": whole,
+            "optimum": number, "greedy_gap": number, "regret": number, **{f"gap_{k}": number for k in CHECKPOINTS},
+            "settled": whole,
+        }.items()
+    )  # fmt: skip
+
+
+CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64())])
+
+
+def value_of(start: NDArray[np.float64], v: NDArray[np.float64]) -> float:
+    """The value of an episode, averaged over the first state."""
+    return float(start @ v[0])
+
+
+def row_of(run: Run, gap: NDArray[np.float64], greedy_gap: float, best: float) -> dict[str, Any]:
+    """A run and what came of it."""
+    below = gap < SETTLED * greedy_gap
+    late = len(gap) - int(np.argmin(below[::-1])) if not below.all() else 0  # episodes until the last that is not below
+    return {
+        "run": run.id,
+        "panel": run.panel,
+        "world": run.world,
+        "label": run.label,
+        "agent": run.agent,
+        "model_error": run.model_error,
+        "agent_params": json.dumps(run.agent_params, sort_keys=True),
+        "kind": run.kind,
+        **run.world_params,
+        "world_seed": run.world_seed,
+        "draw_seed": run.draw_seed,
+        "episodes": run.episodes,
+        "optimum": best,
+        "greedy_gap": greedy_gap,
+        "regret": float(gap.sum()),
+        **{f"gap_{k}": float(gap[k - 1]) if k <= len(gap) else None for k in CHECKPOINTS},
+        "settled": None if late == len(gap) else late + 1,
+    }
+
+
+def recorded(episodes: int, points: int) -> NDArray[np.int64]:
+    """About ``points`` episodes to keep, first and last among them: half spread evenly, half by ratio."""
+    if episodes <= points:
+        return np.arange(1, episodes + 1)
+    even = np.linspace(1, episodes, points - points // 2)
+    ratio = np.geomspace(1, episodes, points // 2)
+    return np.unique(np.rint(np.concatenate([even, ratio])).astype(np.int64))
+
+
+def _stopper(stop: threading.Event | None) -> Callable[[int, int], None] | None:
+    def look(done: int, total: int) -> None:
+        if stop is not None and stop.is_set():
+            raise StoppedError
+
+    return look

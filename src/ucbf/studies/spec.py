@@ -1,0 +1,297 @@
+"""A study is data: which worlds, which agents, how long, from which seed, and what to keep of it.
+
+Read from and written to TOML. A list in place of a value means one of each: the lists of ``world`` are crossed into
+panels, the lists of an agent into variants of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import itertools
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ucbf.agents import AGENTS, Agent
+from ucbf.checks import one_of
+from ucbf.errors import Place, UserError
+from ucbf.world import World, corrupt, random_world
+
+Value = bool | int | float | str
+WORLDS: dict[str, Callable[..., World]] = {"random": random_world}
+CHECKPOINTS = (100, 1000, 5000)  # episodes whose gap the table of runs gives
+COLUMNS = ("run", "panel", "world", "label", "agent", "model_error", "agent_params", "kind", "episodes", "regret")
+RESULT_VERSION = 1  # part of every run's id: a change of what a run computes makes old results foreign
+
+
+class Part(BaseModel):
+    """A named thing and its parameters, as they stand in a table of the file. A list means one of each."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Value | list[Value]]
+
+    def extra(self) -> dict[str, Value | list[Value]]:
+        """The parameters that are not ours."""
+        return self.__pydantic_extra__
+
+    def variants(self) -> list[dict[str, Value]]:
+        """Every combination of the listed parameters, the last varying fastest."""
+        given = self.model_dump(exclude_none=True)
+        lists = [v if isinstance(v, list) else [v] for v in given.values()]
+        return [dict(zip(given, chosen, strict=True)) for chosen in itertools.product(*lists)]
+
+    def varied(self) -> list[str]:
+        """The parameters that are lists."""
+        return [k for k, v in self.model_dump(exclude_none=True).items() if isinstance(v, list)]
+
+
+class WorldSpec(Part):
+    """Where worlds come from: a name in ``WORLDS`` or "module:function", and its parameters (but the seed)."""
+
+    kind: str = "random"
+
+
+class AgentSpec(Part):
+    """An agent: a name in ``AGENTS``, of an entry point, or "module:Class"; ζ of the f it is told; its parameters."""
+
+    name: str
+    model_error: Annotated[float, Field(ge=0)] | list[Annotated[float, Field(ge=0)]] = 0.0
+    label: str | None = None
+
+
+class Study(BaseModel):
+    """Everything that determines the results."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = "study"
+    episodes: Annotated[int, Field(ge=1)] = 5000
+    worlds: Annotated[int, Field(ge=1)] = 50
+    seed: Annotated[int, Field(ge=0)] = 0
+    record: Annotated[int, Field(ge=2)] = 400  # how many episodes of each curve are kept
+    world: WorldSpec = Field(default_factory=lambda: WorldSpec.model_validate({}))
+    agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)]
+
+    def panels(self) -> list[dict[str, Value]]:
+        """The combinations of world parameters."""
+        return self.world.variants()
+
+    def variants(self) -> list[tuple[int, dict[str, Value]]]:
+        """Every agent with its parameters and the label of its curve, and its place in the list of agents."""
+        found = []
+        for i, spec in enumerate(self.agents):
+            for variant in spec.variants():
+                words = [spec.label or spec.name.split(":")[-1]]
+                for key in spec.varied():
+                    value = variant[key]
+                    shown = f"{value:g}" if isinstance(value, float) else str(value)
+                    words.append(f"{'ζ' if key == 'model_error' else key} = {shown}")
+                found.append((i, {**variant, "label": ", ".join(words)}))
+        return found
+
+    def to_toml(self) -> str:
+        """The study as a file that :func:`read_study` reads."""
+        import tomli_w
+
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class Run(NamedTuple):
+    """One agent in one world."""
+
+    panel: int
+    world: int
+    label: str
+    kind: str
+    world_params: dict[str, Value]
+    agent: str
+    agent_params: dict[str, Value]
+    model_error: float
+    world_seed: int
+    error_seed: int
+    draw_seed: int
+    episodes: int
+    record: int
+
+    @property
+    def id(self) -> str:
+        """A digest of all that determines the result."""
+        said = json.dumps([RESULT_VERSION, *self[3:]], sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def runs_of(study: Study) -> list[Run]:
+    """Every run: panel by panel, world by world, agent by agent. World i has the same seeds whatever the agents."""
+    runs = []
+    for p, panel in enumerate(study.panels()):
+        world_params = {k: v for k, v in panel.items() if k != "kind"}
+        for i in range(study.worlds):
+            seeds = [int(s) >> 1 for s in np.random.SeedSequence([study.seed, i]).generate_state(3, np.uint64)]
+            for _, variant in study.variants():
+                params = {k: v for k, v in variant.items() if k not in ("name", "label", "model_error")}
+                runs.append(
+                    Run(
+                        p, i, str(variant["label"]), str(panel["kind"]), world_params, str(variant["name"]), params,
+                        float(variant["model_error"]), seeds[0], seeds[1], seeds[2], study.episodes, study.record,
+                    )
+                )  # fmt: skip
+    return runs
+
+
+def build_world(run: Run) -> World:
+    """The world of a run."""
+    return world_maker(run.kind)(**run.world_params, seed=run.world_seed)
+
+
+def build_agent(run: Run, world: World) -> Agent:
+    """The agent of a run, told as much as the run says."""
+    told = corrupt(world.system, run.model_error, run.error_seed) if run.model_error else world.system
+    kind = agent_class(run.agent)
+    law = {"law": world.law} if kind is AGENTS["optimal"] else {}
+    return kind(told, **run.agent_params, **law)
+
+
+def agent_class(name: str) -> type[Agent]:
+    """The class of that name: ucbf's own, of an entry point in the group "ucbf.agents", or "module:Class"."""
+    if name in AGENTS:
+        return AGENTS[name]
+    if ":" in name:
+        found = _imported(name)
+    else:
+        installed = {point.name: point for point in entry_points(group="ucbf.agents")}
+        found = installed[one_of("agent", name, [*AGENTS, *installed])].load()
+    if not (isinstance(found, type) and issubclass(found, Agent)):
+        raise ValueError(f"{name} is {found!r:.60}; it must be a subclass of ucbf.Agent")
+    return found
+
+
+def world_maker(kind: str) -> Callable[..., World]:
+    """The function of that name: in ``WORLDS``, or "module:function"."""
+    maker: Callable[..., World] = _imported(kind) if ":" in kind else WORLDS[one_of("world", kind, WORLDS)]
+    return maker
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"{name!r} cannot be imported ({error}); write module:Class, with the module installed or beside the file"
+        ) from None
+
+
+# -- reading and checking -----------------------------------------------------------------------------
+
+
+def check(study: Study) -> None:
+    """Build the first world of every panel, and every agent in it, so that nothing is refused after work was done."""
+    known = _parameters(("world", "kind"), world_maker, study.world.kind)
+    _check_names(("world",), study.world.extra(), known - {"seed", *COLUMNS})
+    for i, spec in enumerate(study.agents):
+        known = _parameters(("agents", i, "name"), agent_class, spec.name)
+        _check_names(("agents", i), spec.extra(), known - {"self", "system", "law"})
+    places = [i for i, _ in study.variants()]
+    labels = [str(variant["label"]) for _, variant in study.variants()]
+    for i, label in zip(places, labels, strict=True):
+        if labels.count(label) > 1:
+            raise UserError(f"two agents are called {label!r}; give one a label of its own", ("agents", i))
+    first = [run for run in runs_of(study) if run.world == 0]
+    for position, run in enumerate(first):
+        place: Place = ("world",)
+        try:
+            world = build_world(run)
+            place = ("agents", places[position % len(places)])
+            build_agent(run, world)
+        except (TypeError, ValueError) as error:
+            raise UserError(str(error), place) from None
+
+
+def make_study(content: dict[str, Any]) -> Study:
+    """The study that ``content`` describes, checked whole."""
+    try:
+        study = Study.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        known = {*Study.model_fields, *WorldSpec.model_fields, *AgentSpec.model_fields}
+        place = (
+            first["loc"]
+            if len(first["loc"]) == 1
+            else tuple(p for p in first["loc"] if isinstance(p, int) or p in known)
+        )
+        raise UserError(_explained(first), place) from None
+    check(study)
+    return study
+
+
+def read_study(path: Path) -> Study:
+    """The study in a TOML file. Modules that it names may stand beside it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; name a TOML file, such as examples/study.toml") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not TOML: {error}") from None
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        return make_study(content)
+    except UserError as error:
+        raise UserError(f"{_where(path, text, error.place)}: {error}") from None
+
+
+def _parameters(place: Place, find: Callable[[str], Any], name: str) -> set[str]:
+    try:
+        return set(inspect.signature(find(name)).parameters)
+    except ValueError as error:
+        raise UserError(str(error), place) from None
+
+
+def _check_names(place: Place, given: dict[str, Any], known: set[str]) -> None:
+    for key in given:
+        try:
+            one_of("parameter", key, sorted(known))
+        except ValueError as error:
+            raise UserError(str(error), (*place, key)) from None
+
+
+def _explained(error: Any) -> str:
+    """What pydantic found, in our words."""
+    given = "" if error["type"] == "missing" else f" (it is {error['input']!r:.60})"
+    if error["type"] == "extra_forbidden":
+        known = ", ".join(Study.model_fields)
+        return f"unknown key; a study has {known}"
+    return f"{error['msg'][0].lower()}{error['msg'][1:]}{given}"
+
+
+def _where(path: Path, text: str, place: Place) -> str:
+    """file:line: a.b[0].c, the line found by walking the tables of the file."""
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+    wanted = [str(part) for part in place if not isinstance(part, int)]
+    number = next((part for part in place if isinstance(part, int)), 0)
+    table, count, best = "", -1, 0
+    for line_number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[+\s*([\w.-]+)\s*\]+", line)
+        if header:
+            count = count + 1 if header[1] == table and line.lstrip().startswith("[[") else 0
+            table = header[1]
+            if wanted[:1] == [table] and count == number:
+                best = line_number
+        key = re.match(r"\s*([\w-]+)\s*=", line)
+        inside = wanted[:1] == [table] and count == number
+        if key and ((len(wanted) == 1 and not table and key[1] == wanted[0]) or (inside and wanted[1:] == [key[1]])):
+            best = line_number
+            break
+    return f"{path}{f':{best}' if best else ''}{f': {name}' if name else ''}"

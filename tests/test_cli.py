@@ -1,0 +1,154 @@
+import subprocess
+import sys
+import time
+
+import matplotlib.image
+import pytest
+
+UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
+STUDY = """name = "tiny"
+episodes = 120
+worlds = 3
+[world]
+n_states = 6
+n_actions = 2
+horizon = 3
+max_disturbance = 2
+[[agents]]
+name = "UCB-f"
+model_error = [0, 2]
+[[agents]]
+name = "UCB-H"
+"""
+
+
+def ucbf(*arguments, cwd=None, check=True):
+    done = subprocess.run([*UCBF, *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A study run by the command."""
+    here = tmp_path_factory.mktemp("cli")
+    (here / "study.toml").write_text(STUDY)
+    done = ucbf("run", "study.toml", cwd=here)
+    assert done.stdout == "9 runs computed, 0 were there: results/tiny\n"
+    assert done.stderr.splitlines()[0] == "0 of 9 runs (0 %)"
+    assert done.stderr.splitlines()[-1] == "9 of 9 runs (100 %)"
+    return here
+
+
+def test_a_rerun_says_that_all_was_there(folder):
+    assert ucbf("run", "study.toml", cwd=folder).stdout == "0 runs computed, 9 were there: results/tiny\n"
+
+
+def test_status_counts_what_is_stored_and_names_what_is_damaged(folder, tmp_path):
+    assert ucbf("status", "results/tiny", cwd=folder).stdout == "tiny: 9 of 9 runs are stored in results/tiny\n"
+    ucbf("run", folder / "study.toml", "--out", tmp_path)
+    damaged = next((tmp_path / "curves").iterdir())
+    damaged.write_bytes(b"x")
+    said = ucbf("status", tmp_path).stdout
+    assert "tiny: 0 of 9 runs are stored" in said
+    assert f"damaged: {damaged}; the next run computes it again" in said
+    assert (
+        f"{damaged} was damaged; its runs were computed again"
+        in ucbf("run", folder / "study.toml", "--out", tmp_path).stderr
+    )
+
+
+@pytest.mark.parametrize("options", [[], ["--band", "ci", "--scale", "log"]])
+def test_plot_draws_and_prints_from_stored_results(folder, options):
+    said = ucbf("plot", "results/tiny", *options, cwd=folder).stdout
+    assert "UCB-f, ζ = 2" in said
+    assert "gap at 100" in said
+    results = folder / "results" / "tiny"
+    assert matplotlib.image.imread(results / "figure.png")[..., :3].std() > 0.05
+    assert (results / "figure.svg").read_text().lstrip().startswith("<?xml")
+    assert (results / "figure.pdf").read_bytes().startswith(b"%PDF")
+    assert (results / "summary.md").read_text().count("\n") == 2 + 3
+    assert (results / "summary.csv").read_text().startswith("panel,agent,worlds,regret,")
+
+
+def test_figure1_quick_is_one_command(tmp_path):
+    said = ucbf("figure1", "--quick", "--out", tmp_path).stdout
+    assert "150 runs computed, 0 were there" in said
+    assert "H = 10, A = 8" in said
+    assert (tmp_path / "figure.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.toml"], "ucbf: none.toml does not exist; name a TOML file"),
+        (["run", "bad.toml"], "ucbf: bad.toml is not TOML: "),
+        (["run", "wrong.toml"], "ucbf: wrong.toml:10: agents[0].name: unknown agent 'UCB-g'; did you mean"),
+        (["run", "study.toml", "--out", "/proc/nowhere"], "ucbf: /proc/nowhere cannot be written"),
+        (["run", "study.toml", "--shard", "3/2"], "ucbf: --shard is '3/2'; i must be 1 to N"),
+        (["run", "study.toml", "--shard", "half"], "ucbf: --shard is 'half'; give i/N"),
+        (["run", "study.toml", "--jobs", "0"], "ucbf: --jobs is 0; it must be 1 or more"),
+        (["status", "."], "ucbf: . holds no results (no manifest.json)"),
+        (["figure1", "--seed", "-1"], "ucbf: input should be greater than or equal to 0 (it is -1)"),
+        (["figure1", "--engine", "rai"], "ucbf: "),
+        (["figure2"], "ucbf: "),
+    ],
+)
+def test_a_users_mistake_ends_with_exit_code_2_and_one_line(folder, arguments, message):
+    (folder / "bad.toml").write_text("name = ")
+    (folder / "wrong.toml").write_text(STUDY.replace("UCB-f", "UCB-g"))
+    done = ucbf(*arguments, cwd=folder, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_ends_with_exit_code_2_and_one_line(folder):
+    code = """
+import os, errno, sys
+from ucbf.studies import store
+def full(fd): raise OSError(errno.ENOSPC, "No space left on device")
+store.os.fsync = full
+from ucbf.cli import main
+main()
+"""
+    command = [sys.executable, "-c", code, "run", "study.toml", "--out", "full"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_interrupted_it_stops_soon_and_says_how_to_go_on(tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY.replace("episodes = 120", "episodes = 2000000"))
+    process = subprocess.Popen([*UCBF, "run", "study.toml"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    process.stderr.readline()
+    time.sleep(0.5)
+    process.send_signal(2)
+    begun = time.perf_counter()
+    said = process.communicate()[1]
+    assert time.perf_counter() - begun < 5
+    assert process.returncode == 130
+    assert "stopped; finished runs are kept in results/tiny: the same command goes on from there" in said
+
+
+def test_help_names_every_command():
+    said = ucbf("--help").stdout
+    assert all(command in said for command in ("figure1", "run", "status", "plot"))
+    assert "--ray-address" in ucbf("figure1", "--help").stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = """
+import sys
+sys.argv = ["ucbf", "--help"]
+from ucbf.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print([m for m in "numpy numba scipy matplotlib pyarrow ray gymnasium".split() if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from ucbf import reports
+from ucbf.studies.runner import run_study
+from ucbf.studies.spec import make_study
+from ucbf.studies.store import read_results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    study = make_study(
+        {
+            "episodes": 150,
+            "worlds": 6,
+            "record": 30,
+            "world": {"n_states": 6, "n_actions": [2, 3], "horizon": 3, "max_disturbance": 2},
+            "agents": [{"name": "UCB-f"}, {"name": "greedy"}],
+        }
+    )
+    folder = tmp_path_factory.mktemp("reports")
+    run_study(study, folder)
+    return read_results(folder)
+
+
+def test_curves_are_gathered_by_panel_and_agent(results):
+    curves = reports.curves_of(results)
+    assert [(c.panel, c.label, c.gap.shape[0]) for c in curves] == [
+        (0, "UCB-f", 6), (0, "greedy", 6), (1, "UCB-f", 6), (1, "greedy", 6),
+    ]  # fmt: skip
+    greedy = curves[1]
+    np.testing.assert_allclose(greedy.gap, np.tile(greedy.greedy[:, None], greedy.gap.shape[1]), atol=1e-12)
+    assert (greedy.episodes[0], greedy.episodes[-1]) == (1, 150)
+
+
+def test_the_summary_is_the_mean_over_worlds(results):
+    rows = reports.summary(results)
+    runs = [r for r in results.runs.to_pylist() if r["panel"] == 1 and r["label"] == "UCB-f"]
+    row = next(r for r in rows if r["panel"] == "A = 3" and r["agent"] == "UCB-f")
+    assert row["worlds"] == 6
+    assert row["regret"] == pytest.approx(np.mean([r["regret"] for r in runs]))
+    assert row["gap_100"] == pytest.approx(np.mean([r["gap_100"] for r in runs]))
+    assert row["regret_low"] < row["regret"] < row["regret_high"]
+    assert "gap_1000" not in row
+    greedy = next(r for r in rows if r["agent"] == "greedy")
+    assert (greedy["settled"], greedy["settled_share"]) == (None, 0)
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(400):
+        low, high = reports.interval(rng.normal(3, 2, size=40))
+        covered.append(low <= 3 <= high)
+    assert 0.9 <= np.mean(covered) <= 0.98
+
+
+def test_tables_read_alike(results):
+    text, table = reports.comma_separated(results), reports.markdown(results)
+    assert text.count("\n") == 1 + 4
+    assert table.splitlines()[2].startswith("| A = 2 | UCB-f | 6 | ")
+    assert "| never |" in table

@@ -1,0 +1,379 @@
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import ucbf
+from ucbf.errors import UserError
+from ucbf.studies import runner
+from ucbf.studies.paper import figure1
+from ucbf.studies.runner import execute, recorded, run_study, tasks_of
+from ucbf.studies.spec import Study, make_study, read_study, runs_of
+from ucbf.studies.store import Store, read_results
+
+SMALL = {
+    "name": "small",
+    "episodes": 40,
+    "worlds": 4,
+    "world": {"n_states": 6, "n_actions": [2, 3], "horizon": 3, "max_disturbance": 2},
+    "agents": [{"name": "UCB-f", "model_error": [0, 2]}, {"name": "UCB-H"}, {"name": "optimal"}],
+}
+
+
+@pytest.fixture
+def small():
+    return make_study(SMALL)
+
+
+@pytest.fixture
+def one_world_a_shard(monkeypatch):
+    monkeypatch.setattr(runner, "MOST_WORLDS_PER_SHARD", 1)
+
+
+def assert_equal_results(one, other):
+    assert one.runs.equals(other.runs)
+    assert one.curves.equals(other.curves)
+
+
+# -- what a study says ------------------------------------------------------------------------------
+
+
+def test_the_papers_figure_is_a_study_with_the_papers_defaults():
+    study = figure1()
+    assert (study.episodes, study.worlds, study.world.kind) == (5000, 50, "random")
+    runs = runs_of(study)
+    assert len(runs) == 1500
+    assert {(r.world_params["n_actions"], r.world_params["horizon"]) for r in runs} == {
+        (a, h) for a in (2, 4, 8) for h in (5, 10)
+    }
+    assert {r.label for r in runs} == {"UCB-f, ζ = 0", "UCB-f, ζ = 2", "UCB-f, ζ = 4", "UCB-H", "UCBVI"}
+    assert len({r.id for r in runs}) == 1500
+    assert len(runs_of(figure1(quick=True))) == 150
+
+
+def test_a_study_survives_its_file(tmp_path, small):
+    path = tmp_path / "study.toml"
+    path.write_text(small.to_toml())
+    assert read_study(path) == small
+
+
+def test_all_agents_of_a_world_have_the_same_seeds_and_other_worlds_have_others(small):
+    seeds = {}
+    for run in runs_of(small):
+        seeds.setdefault(run.world, set()).add((run.world_seed, run.error_seed, run.draw_seed))
+    assert all(len(of_world) == 1 for of_world in seeds.values())
+    assert len(set.union(*seeds.values())) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"episodes": 41},
+        {"seed": 1},
+        {"record": 10},
+        {"world": {**SMALL["world"], "n_states": 7}},
+        {"agents": [{"name": "UCB-f", "model_error": 4}]},
+        {"agents": [{"name": "UCB-f", "clock": "episode"}]},
+    ],
+)
+def test_an_id_says_all_that_determines_a_result(small, change):
+    changed = make_study({**SMALL, **change})
+    assert not {r.id for r in runs_of(small)} & {r.id for r in runs_of(changed)}
+
+
+def test_an_id_does_not_depend_on_what_else_is_in_the_study(small):
+    fewer = make_study({**SMALL, "name": "other", "worlds": 2, "agents": SMALL["agents"][1:2]})
+    assert {r.id for r in runs_of(fewer)} < {r.id for r in runs_of(small)}
+
+
+FILE = """name = "mine"
+episodes = 40
+
+[world]
+n_states = 6
+n_actions = [2, 3]
+
+[[agents]]
+name = "UCB-f"
+
+[[agents]]
+name = "UCB-H"
+c = 0.1
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "episodes = 40",
+            "episodes = 0",
+            r"study.toml:2: episodes: input should be greater than or equal to 1 \(it is 0\)",
+        ),
+        ("episodes = 40", "episode = 40", "study.toml:2: episode: unknown key; a study has name, episodes, worlds"),
+        (
+            "n_states = 6",
+            "n_state = 6",
+            "study.toml:5: world.n_state: unknown parameter 'n_state'; did you mean 'n_states'",
+        ),
+        ("n_states = 6", "n_states = 0", "study.toml:4: world: n_states is 0; it must be 1 or more"),
+        ("n_states = 6", 'kind = "randon"', "study.toml:5: world.kind: unknown world 'randon'; did you mean 'random'"),
+        ('"UCB-H"', '"UCBH"', r"study.toml:12: agents\[1\].name: unknown agent 'UCBH'; did you mean 'UCB-H'"),
+        ("c = 0.1", "d = 0.1", r"study.toml:13: agents\[1\].d: unknown parameter 'd'"),
+        ("c = 0.1", "c = -1", r"study.toml:11: agents\[1\]: c is -1; it must be 0 or more"),
+        ("c = 0.1", "model_error = -2", r"study.toml:13: agents\[1\].model_error: input should be greater"),
+        ('"UCB-H"\nc = 0.1', '"UCB-f"', r"study.toml:8: agents\[0\]: two agents are called 'UCB-f'; give one a label"),
+        ("[[agents]]", "[[agents", "study.toml is not TOML: .*line 8"),
+        ('"UCB-H"', '"nowhere:Agent"', r"agents\[1\].name: 'nowhere:Agent' cannot be imported"),
+        ('"UCB-H"\nc = 0.1', '"json:dumps"', r"agents\[1\].name: json:dumps is <function dumps.*must be a subclass"),
+        (FILE[FILE.index("[[agents]]") :], "", "study.toml: agents: field required"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_its_place(tmp_path, old, new, message):
+    path = tmp_path / "study.toml"
+    path.write_text(FILE.replace(old, new, 1))
+    with pytest.raises(UserError, match=message):
+        read_study(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match="none.toml does not exist; name a TOML file"):
+        read_study(tmp_path / "none.toml")
+
+
+# -- what it gives ----------------------------------------------------------------------------------
+
+
+def test_a_stored_run_is_what_simulate_gives(tmp_path, small):
+    run_study(small, tmp_path, jobs=1)
+    results = read_results(tmp_path)
+    row = results.runs.to_pylist()[1]
+    assert (row["label"], row["n_actions"], row["world"]) == ("UCB-f, ζ = 2", 2, 0)
+    world = ucbf.random_world(n_states=6, n_actions=2, horizon=3, max_disturbance=2, seed=row["world_seed"])
+    told = ucbf.corrupt(world.system, 2, seed=runs_of(small)[1].error_seed)
+    run = ucbf.simulate(ucbf.UCBf(told), world, 40, seed=row["draw_seed"])
+    curve = results.curves.filter(np.array(results.curves["run"].to_pylist()) == row["run"])
+    np.testing.assert_array_equal(curve["gap"].to_numpy(), run.gap)
+    np.testing.assert_array_equal(curve["episode"].to_numpy(), np.arange(1, 41))
+    assert row["regret"] == run.gap.sum()
+    assert row["gap_100"] is None
+    greedy = ucbf.simulate(ucbf.Greedy(world.system), world, 1).gap[0]
+    assert row["greedy_gap"] == pytest.approx(greedy, abs=1e-12)
+
+
+def test_settled_is_the_first_episode_from_which_the_gap_stays_small(small):
+    run = runs_of(small)[0]
+    gaps = np.array([0.5, 0.05, 0.5, 0.09, 0.01])
+    assert runner.row_of(run, gaps, 1.0, 2.0)["settled"] == 4
+    assert runner.row_of(run, gaps, 100.0, 2.0)["settled"] == 1
+    assert runner.row_of(run, gaps[::-1], 1.0, 2.0)["settled"] is None
+
+
+def test_recorded_episodes_begin_with_the_first_and_end_with_the_last():
+    np.testing.assert_array_equal(recorded(30, 400), np.arange(1, 31))
+    kept = recorded(5000, 400)
+    assert (kept[0], kept[-1]) == (1, 5000)
+    assert 300 < len(kept) <= 400
+    assert (np.diff(kept) > 0).all()
+
+
+def test_the_results_are_the_same_for_every_number_of_jobs_and_split(tmp_path, small, one_world_a_shard):
+    run_study(small, tmp_path / "one", jobs=1)
+    run_study(small, tmp_path / "two", jobs=2)
+    for part in ("3/3", "1/3", "2/3"):
+        run_study(small, tmp_path / "shared", shard=part)
+        run_study(small, tmp_path / f"part{part[0]}", shard=part)
+    results = read_results(tmp_path / "one")
+    assert results.runs.num_rows == 32
+    for folders in (["two"], ["shared"], ["part2", "part1", "part3"]):
+        assert_equal_results(results, read_results(*(tmp_path / name for name in folders)))
+    files = [sorted(p.name for p in (tmp_path / f / "curves").iterdir()) for f in ("one", "two", "shared")]
+    assert files[0] == files[1] == files[2]
+
+
+def test_tables_open_without_ucbf(tmp_path, small):
+    run_study(small, tmp_path)
+    runs = pq.read_table(tmp_path / "runs")
+    curves = pq.read_table(tmp_path / "curves")
+    assert runs.num_rows == 32
+    assert curves.column_names == ["run", "episode", "gap"]
+    assert {"run", "label", "agent", "model_error", "n_actions", "regret", "settled"} <= set(runs.column_names)
+    about = json.loads((tmp_path / "manifest.json").read_text())
+    assert about["study"]["name"] == "small"
+    assert about["versions"]["ucbf"] == ucbf.__version__
+    assert {"started", "machine"} <= about.keys()
+
+
+def test_a_rerun_computes_only_what_is_missing(tmp_path, small, one_world_a_shard):
+    seen = []
+    assert run_study(small, tmp_path, shard="1/2").computed == 16
+    assert run_study(small, tmp_path, progress=lambda done, of: seen.append((done, of))).computed == 16
+    assert seen[0] == (16, 32)
+    assert seen[-1] == (32, 32)
+    assert run_study(small, tmp_path) == (0, 32, [])
+
+
+def test_another_study_in_the_same_folder_is_refused_with_the_difference(tmp_path, small):
+    run_study(small, tmp_path)
+    with pytest.raises(UserError, match=r"holds another study \(episodes: 40 there, 50 here\); pass another --out"):
+        run_study(make_study({**SMALL, "episodes": 50}), tmp_path)
+
+
+@pytest.mark.parametrize("table", ["runs", "curves"])
+def test_a_damaged_shard_is_named_and_computed_again(tmp_path, small, one_world_a_shard, table):
+    run_study(small, tmp_path)
+    whole = read_results(tmp_path)
+    files = sorted((tmp_path / table).iterdir())
+    files[0].write_bytes(files[0].read_bytes()[:-7])
+    content = bytearray(files[1].read_bytes())
+    content[len(content) // 2] ^= 1
+    files[1].write_bytes(bytes(content))
+    outcome = run_study(small, tmp_path)
+    assert outcome.computed == 8
+    assert outcome.damaged == files[:2]
+    assert_equal_results(whole, read_results(tmp_path))
+
+
+def test_results_that_are_not_there_are_named(tmp_path, small):
+    with pytest.raises(UserError, match=r"holds no results \(no manifest.json\)"):
+        read_results(tmp_path)
+    Store.create(tmp_path, small)
+    with pytest.raises(UserError, match="holds no finished runs yet"):
+        read_results(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(UserError, match="manifest.json is damaged"):
+        read_results(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, small):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file/results cannot be written: .*; pass another --out"):
+        run_study(small, tmp_path / "file" / "results")
+
+
+def test_an_error_of_an_agent_keeps_what_was_finished(tmp_path, small, one_world_a_shard, monkeypatch):
+    real, calls = runner.execute, []
+
+    def fails_late(task, stop=None):
+        calls.append(task)
+        if len(calls) == 4:
+            raise RuntimeError("boom")
+        return real(task, stop)
+
+    monkeypatch.setattr(runner, "execute", fails_late)
+    with pytest.raises(RuntimeError, match="boom"):
+        run_study(small, tmp_path, jobs=1)
+    assert 1 <= len(Store.open(tmp_path).shards()[0]) <= 4
+    monkeypatch.setattr(runner, "execute", real)
+    run_study(small, tmp_path)
+    assert read_results(tmp_path).runs.num_rows == 32
+
+
+# -- an algorithm of one's own ----------------------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_an_algorithm_in_a_file_of_ones_own_takes_part(tmp_path):
+    study = read_study(EXAMPLES / "study.toml")
+    short = study.model_copy(update={"episodes": 60, "worlds": 2})
+    run_study(short, tmp_path)
+    rows = read_results(tmp_path).runs.to_pylist()
+    labels = {row["label"] for row in rows}
+    assert labels == {"UCB-f, clock = episode", "UCB-f, clock = update", "UCB-f, f wrong by 1", "Newest"}
+    newest = [row["gap_100"] is None and row["regret"] for row in rows if row["label"] == "Newest"]
+    assert all(0 < regret < 60 * row["optimum"] for regret, row in zip(newest, rows, strict=False))
+
+
+# -- killed at any moment ---------------------------------------------------------------------------
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from ucbf.studies import runner
+from ucbf.studies.spec import make_study
+runner.MOST_WORLDS_PER_SHARD = 1
+print("ready", flush=True)
+outcome = runner.run_study(make_study(json.loads(sys.argv[2])), sys.argv[1], jobs=2)
+print(outcome.computed, flush=True)
+"""
+BUSY = {**SMALL, "episodes": 3000, "worlds": 20, "record": 20}
+
+
+def start(folder, study=BUSY):
+    command = [sys.executable, "-c", SCRIPT, str(folder), json.dumps(study)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_killed_at_random_moments_it_goes_on_and_ends_the_same(tmp_path):
+    undisturbed = tmp_path / "undisturbed"
+    process = start(undisturbed)
+    process.stdout.readline()
+    begun = time.perf_counter()
+    assert int(process.communicate()[0]) == 160
+    whole = time.perf_counter() - begun
+    moments, killed, folder = random.Random(0), 0, tmp_path / "killed"
+    stored: dict[Path, int] = {}
+    for _ in range(8):
+        process = start(folder)
+        process.stdout.readline()
+        time.sleep(moments.uniform(0.02, 0.5) * whole)
+        process.send_signal(signal.SIGKILL)
+        killed += process.wait() == -signal.SIGKILL
+        process.stdout.close()
+        for path, when in stored.items():
+            assert path.stat().st_mtime_ns == when, "a stored shard was written again"
+        if (folder / "manifest.json").exists():
+            whole_shards = Store.open(folder).shards()[0].values()
+            stored = {path: path.stat().st_mtime_ns for paths in whole_shards for path in paths.values()}
+    assert killed >= 4
+    kept = len(Store.open(folder).shards()[0])
+    process = start(folder)
+    computed = int(process.communicate()[0].split()[1])
+    assert computed == 160 - 4 * kept
+    assert_equal_results(read_results(undisturbed), read_results(folder))
+
+
+def test_two_processes_in_one_folder_do_no_harm(tmp_path):
+    study = {**BUSY, "episodes": 300}
+    both = [start(tmp_path / "both", study) for _ in range(2)]
+    assert all(process.wait() == 0 for process in both)
+    for process in both:
+        process.stdout.close()
+    run_study(make_study(study), tmp_path / "alone")
+    both_results, alone = read_results(tmp_path / "both"), read_results(tmp_path / "alone")
+    assert_equal_results(alone, both_results)
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_gives_the_same_tables(tmp_path, small):
+    study = read_study(EXAMPLES / "study.toml").model_copy(update={"episodes": 50, "worlds": 3})
+    run_study(study, tmp_path / "local")
+    code = f"""
+import sys
+from pathlib import Path
+from ucbf.studies.runner import run_study
+from ucbf.studies.spec import read_study
+study = read_study(Path({str(EXAMPLES / "study.toml")!r})).model_copy(update={{"episodes": 50, "worlds": 3}})
+run_study(study, sys.argv[1], jobs=2, engine="ray")
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "ray")], check=True, capture_output=True)
+    assert_equal_results(read_results(tmp_path / "local"), read_results(tmp_path / "ray"))
+
+
+def test_execute_depends_on_nothing_but_its_task(small):
+    task = tasks_of(small)[0]
+    one, other = execute(task), execute(task)
+    assert one["runs"].equals(other["runs"])
+    assert one["curves"].equals(other["curves"])
+
+
+def test_equal_studies_are_equal_whatever_the_order_of_keys(small):
+    assert Study.model_validate(dict(reversed(SMALL.items()))) == small
