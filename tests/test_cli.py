@@ -59,7 +59,7 @@ def test_status_counts_what_is_stored_and_names_what_is_damaged(folder, tmp_path
     )
 
 
-@pytest.mark.parametrize("options", [[], ["--band", "ci", "--scale", "log"]])
+@pytest.mark.parametrize("options", [[], ["--band", "ci", "--scale", "log"], ["--scale", "loglog"]])
 def test_plot_draws_and_prints_from_stored_results(folder, options):
     said = ucbf("plot", "results/tiny", *options, cwd=folder).stdout
     assert "UCB-f, ζ = 2" in said

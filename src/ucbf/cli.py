@@ -31,7 +31,7 @@ RayAddress = Annotated[str | None, Parameter(help="Of a running cluster; one is 
 Shard = Annotated[str, Parameter(help="i/N: do the i-th of N equal parts, for batch queues.")]
 Quick = Annotated[bool, Parameter(negative=(), help="Few worlds and episodes, in seconds.")]
 Band = Annotated[Literal["sd", "ci"], Parameter(help="±0.5 standard deviation, as in the paper, or a 95 % interval.")]
-Scale = Annotated[Literal["linear", "log"], Parameter(help="Of the axis of episodes.")]
+Scale = Annotated[Literal["linear", "log", "loglog"], Parameter(help="Of the episodes, or of the gap as well.")]
 
 
 @app.command

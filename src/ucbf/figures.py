@@ -28,7 +28,7 @@ STYLES = [
     ("#F0E442", "-"),
 ]
 BANDS = {"sd": "band: ±0.5 standard deviation over worlds", "ci": "band: 95 % bootstrap interval of the mean"}
-SCALES = ("linear", "log")
+SCALES = ("linear", "log", "loglog")  # loglog: the gap too
 
 
 def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Figure:
@@ -50,7 +50,14 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
         greedy = next(curve.greedy.mean() for curve in curves if curve.panel == panel)
         ax.axhline(greedy, color="#666666", linestyle=(0, (6, 3)), linewidth=1.2, label="greedy")
         ax.set_title(panel_title(study, panel), fontsize=10)
-        ax.set(xscale=scale, xlim=(1 if scale == "log" else 0, study.episodes), ylim=(0, None))
+        if scale == "linear":
+            ax.set(xlim=(0, study.episodes))
+        else:
+            ax.set(xscale="log", xlim=(1, study.episodes))
+        if scale == "loglog":
+            ax.set(yscale="log", ylim=(3e-4 * greedy, 2 * greedy))
+        else:
+            ax.set(ylim=(0, None))
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", color="#e8e8e8")
         ax.set_axisbelow(True)
