@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import time
@@ -90,14 +91,17 @@ def test_figure1_quick_is_one_command(tmp_path):
         (["run", "study.toml", "--shard", "half"], "ucbf: --shard is 'half'; give i/N"),
         (["run", "study.toml", "--jobs", "0"], "ucbf: --jobs is 0; it must be 1 or more"),
         (["status", "."], "ucbf: . holds no results (no manifest.json)"),
-        (["figure1", "--seed", "-1"], "ucbf: input should be greater than or equal to 0 (it is -1)"),
-        (["figure1", "--engine", "rai"], "ucbf: "),
-        (["figure2"], "ucbf: "),
+        (["figure1", "--seed", "-1"], "ucbf: seed: input should be greater than or equal to 0 (it is -1)"),
+        (["figure1", "--seed", "1.5"], "ucbf: Invalid value "),
+        (["figure1", "--engine", "rai"], "ucbf: Invalid value "),
+        (["figure9"], "ucbf: Unknown command "),
+        (["run", "negative.toml"], "ucbf: negative.toml:9: agents[0]: c is -1; it must be 0 or more"),
     ],
 )
 def test_a_users_mistake_ends_with_exit_code_2_and_one_line(folder, arguments, message):
     (folder / "bad.toml").write_text("name = ")
     (folder / "wrong.toml").write_text(STUDY.replace("UCB-f", "UCB-g"))
+    (folder / "negative.toml").write_text(STUDY.replace("model_error = [0, 2]", "c = -1"))
     done = ucbf(*arguments, cwd=folder, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(message)
@@ -116,8 +120,7 @@ main()
     command = [sys.executable, "-c", code, "run", "study.toml", "--out", "full"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 2
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr == "ucbf: full cannot be written: No space left on device; pass another --out\n"
 
 
 def test_interrupted_it_stops_soon_and_says_how_to_go_on(tmp_path):
@@ -128,9 +131,35 @@ def test_interrupted_it_stops_soon_and_says_how_to_go_on(tmp_path):
     process.send_signal(2)
     begun = time.perf_counter()
     said = process.communicate()[1]
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 3
     assert process.returncode == 130
     assert "stopped; finished runs are kept in results/tiny: the same command goes on from there" in said
+
+
+def test_interrupted_while_it_compiles_it_stops_too(tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")}
+    process = subprocess.Popen([*UCBF, "run", "study.toml"], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env)
+    time.sleep(3)
+    process.send_signal(2)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+
+
+def test_labels_are_shown_as_they_are(tmp_path):
+    odd = "UCB [ours] | $x$"
+    (tmp_path / "study.toml").write_text(STUDY.replace('name = "UCB-H"', f'name = "UCB-H"\nlabel = "{odd}"'))
+    ucbf("run", "study.toml", cwd=tmp_path)
+    assert odd in ucbf("plot", "results/tiny", cwd=tmp_path).stdout
+    assert "UCB [ours] \\| $x$" in (tmp_path / "results" / "tiny" / "summary.md").read_text()
+
+
+def test_shards_in_several_folders_are_drawn_together(folder, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY.replace("n_actions = 2", "n_actions = [2, 3]"))
+    for part in "12":
+        ucbf("run", "study.toml", "--shard", f"{part}/2", "--out", f"part{part}", cwd=tmp_path)
+    assert "9 of 18 runs" in ucbf("status", "part1", cwd=tmp_path).stdout
+    assert "A = 3" in ucbf("plot", "part1", "part2", cwd=tmp_path).stdout
 
 
 def test_help_names_every_command():

@@ -29,6 +29,8 @@ def whole(name: str, value: Any, low: int | None = None, high: int | None = None
 
 def real(name: str, value: Any, low: float, high: float = np.inf, *, open_low: bool = False) -> float:
     """``value`` as a finite float within low..high (above low if ``open_low``)."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}; give a number, not a truth value")
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token
 
 from ucbf import __version__
 from ucbf.errors import UserError
@@ -24,11 +29,17 @@ app = App(
 )
 
 Out = Annotated[Path | None, Parameter(help="Folder of the results; results/NAME if not given.")]
-Seed = Annotated[int, Parameter(help="Everything random follows from it.")]
-Jobs = Annotated[int | None, Parameter(help="Workers; as many as there are cores if not given.")]
+
+
+def _whole(_: object, tokens: Sequence[Token]) -> int:
+    return int(tokens[0].value)
+
+
+Seed = Annotated[int, Parameter(converter=_whole, help="Everything random follows from it.")]
+Jobs = Annotated[int | None, Parameter(converter=_whole, help="Workers; as many as there are cores if not given.")]
 Engine = Annotated[Literal["local", "ray"], Parameter(help="Threads of this process, or a Ray cluster.")]
 RayAddress = Annotated[str | None, Parameter(help="Of a running cluster; one is started here if not given.")]
-Shard = Annotated[str, Parameter(help="i/N: do the i-th of N equal parts, for batch queues.")]
+Shard = Annotated[str, Parameter(help="i/N: do the i-th of N parts, for batch queues.")]
 Quick = Annotated[bool, Parameter(negative=(), help="Few worlds and episodes, in seconds.")]
 Band = Annotated[Literal["sd", "ci"], Parameter(help="±0.5 standard deviation, as in the paper, or a 95 % interval.")]
 Scale = Annotated[Literal["linear", "log", "loglog"], Parameter(help="Of the episodes, or of the gap as well.")]
@@ -89,29 +100,28 @@ def status(folder: Path, /) -> None:
     folder
         Of the results.
     """
-    from ucbf.studies.runner import tasks_of
-    from ucbf.studies.store import Store
+    from ucbf.studies.spec import runs_of
+    from ucbf.studies.store import Store, stored_runs
 
     store = Store.open(folder)
-    whole, damaged = store.shards()
-    tasks = tasks_of(store.study)
-    total = sum(len(task.runs) for task in tasks)
-    done = sum(len(task.runs) for task in tasks if task.shard in whole)
-    print(f"{store.study.name}: {done} of {total} runs are stored in {folder}")
-    for path in damaged:
+    wanted = {run.id for run in runs_of(store.study)}
+    print(f"{store.study.name}: {len(wanted & stored_runs(store))} of {len(wanted)} runs are stored in {folder}")
+    for path in store.shards()[1]:
         print(f"damaged: {path}; the next run computes it again")
 
 
 @app.command
-def plot(folder: Path, /, *, band: Band = "sd", scale: Scale = "linear") -> None:
+def plot(folder: Path, /, *more: Path, band: Band = "sd", scale: Scale = "linear") -> None:
     """Draw the figure and print the table again from stored results.
 
     Parameters
     ----------
     folder
-        Of the results.
+        Of the results; the figure and the table are written there.
+    more
+        Folders with other shards of the same study.
     """
-    _draw(folder, band, scale)
+    _draw(folder, band, scale, *more)
 
 
 def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address: str | None, shard: str) -> bool:
@@ -121,39 +131,49 @@ def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address:
     try:
         with _progress() as progress:
             outcome = run_study(
-                study, folder, jobs=jobs, engine=engine, ray_address=ray_address, shard=shard, progress=progress
+                study,
+                folder,
+                jobs=jobs,
+                engine=engine,
+                ray_address=ray_address,
+                shard=shard,
+                progress=progress,
+                stop=INTERRUPTED,
             )
     except KeyboardInterrupt:
         print(f"stopped; finished runs are kept in {folder}: the same command goes on from there", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise
+    except OSError as error:
+        raise UserError(f"{error.strerror or error}; finished runs are kept in {folder}") from None
     for path in outcome.damaged:
         print(f"{path} was damaged; its runs were computed again", file=sys.stderr)
     print(f"{outcome.computed} runs computed, {outcome.total - outcome.computed} were there: {folder}")
     return shard == "1/1"
 
 
-def _draw(folder: Path, band: str, scale: str) -> None:
+def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     """Write figure.png, figure.svg, figure.pdf, summary.csv and summary.md, and print the table."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from ucbf import reports
     from ucbf.studies.store import read_results, write_whole
 
-    results = read_results(folder)
+    results = read_results(folder, *more)
     columns = reports.heading(results)
     table = Table(*columns.values(), box=None, title=f"{results.study.name}: {results.study.episodes} episodes")
     last = ""
     for row in reports.summary(results):
         if row["panel"] != last and last:
             table.add_section()
-        shown = reports.cells(row, columns)
+        shown = [escape(cell) for cell in reports.cells(row, columns)]
         table.add_row("" if row["panel"] == last else shown[0], *shown[1:])
         last = row["panel"]
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
     write_whole(folder / "summary.md", reports.markdown(results).encode())
     write_whole(folder / "summary.csv", reports.comma_separated(results).encode())
     written = ["summary.md", "summary.csv", *_pictures(results, folder, band, scale)]
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
     print(f"written to {folder}: {', '.join(written)}")
 
 
@@ -215,18 +235,38 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
+INTERRUPTED = threading.Event()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C once: stop. The flag is for where Python drops the exception, as while numba compiles. Twice: at once."""
+    if INTERRUPTED.is_set():
+        os._exit(130)
+    INTERRUPTED.set()
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """The ``ucbf`` command: exit code 2 and one line for a user's mistake, a traceback only for ours."""
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         app(exit_on_error=False, print_error=False)
+    except UserError as error:
+        if error.__cause__ is not None:  # in code of the user's own
+            traceback.print_exception(error.__cause__)
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.place).lstrip(".")
+        _refuse(f"{place}: {error}" if place else str(error))
     except CycloptsError as error:
         _refuse(str(error))
-    except UserError as error:
-        _refuse(str(error))
+    except BrokenPipeError:
+        os._exit(0)  # whoever read our output has had enough
     except OSError as error:
         _refuse(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except MemoryError as error:
+        _refuse(f"this needs more memory than there is ({error}); choose smaller sizes")
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        sys.stdout.flush()
+        os._exit(130)  # not waiting for threads that compile: what is stored is whole
 
 
 def _refuse(message: str) -> None:

@@ -54,7 +54,7 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
             ax.set(xlim=(0, study.episodes))
         else:
             ax.set(xscale="log", xlim=(1, study.episodes))
-        if scale == "loglog":
+        if scale == "loglog" and greedy > 0:
             ax.set(yscale="log", ylim=(3e-4 * greedy, 2 * greedy))
         else:
             ax.set(ylim=(0, None))
@@ -72,6 +72,11 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
     return figure
 
 
+def _plain(label: str) -> str:
+    """A label that matplotlib takes as it is: no mathematics, and not hidden for its first letter."""
+    return label.replace("$", r"\$").removeprefix("_")
+
+
 def _draw(ax: Axes, curve: Curve, style: tuple[str, object], band: str) -> None:
     colour, dashes = style
     mean = curve.gap.mean(axis=0)
@@ -81,4 +86,4 @@ def _draw(ax: Axes, curve: Curve, style: tuple[str, object], band: str) -> None:
         half = 0.5 * curve.gap.std(axis=0)
         low, high = mean - half, mean + half
     ax.fill_between(curve.episodes, np.maximum(low, 0), high, color=colour, alpha=0.18, linewidth=0)
-    ax.plot(curve.episodes, mean, color=colour, linestyle=dashes, linewidth=1.6, label=curve.label)
+    ax.plot(curve.episodes, mean, color=colour, linestyle=dashes, linewidth=1.6, label=_plain(curve.label))

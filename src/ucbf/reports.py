@@ -126,7 +126,8 @@ def markdown(results: Results) -> str:
     """The summary as a Markdown table."""
     columns = heading(results)
     lines = ["| " + " | ".join(columns.values()) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(cells(row, columns)) + " |" for row in summary(results)]
+    rows = [[cell.replace("|", "\\|") for cell in cells(row, columns)] for row in summary(results)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

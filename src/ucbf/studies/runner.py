@@ -8,7 +8,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +21,12 @@ from ucbf.errors import UserError
 from ucbf.planning import evaluate, greedy, optimal
 from ucbf.simulation import simulate
 from ucbf.studies.engines import ENGINES, executor_of
-from ucbf.studies.spec import CHECKPOINTS, Run, Study, build_agent, build_world, runs_of
+from ucbf.studies.spec import CHECKPOINTS, COLUMNS, Run, Study, build_agent, build_world, runs_of
 from ucbf.studies.store import Store
 
 UPDATES_PER_SHARD = 2e9  # a second or two of UCB-f: what a kill may cost a worker
 MOST_WORLDS_PER_SHARD = 10
+LOOK_SECONDS = 0.2  # how often to look whether to stop
 SETTLED = 0.1  # of the greedy policy's gap
 
 Progress = Callable[[int, int], object]
@@ -74,6 +75,8 @@ def share_of(tasks: list[Task], shard: str) -> list[Task]:
         raise UserError(f"--shard is {shard!r}; give i/N, such as 1/4") from None
     if not 1 <= part <= parts:
         raise UserError(f"--shard is {shard!r}; i must be 1 to N")
+    if parts > len(tasks):
+        raise UserError(f"--shard is {shard!r}; this study can be divided into {len(tasks)} parts at most")
     return tasks[part - 1 :: parts]
 
 
@@ -86,6 +89,7 @@ def run_study(
     ray_address: str | None = None,
     shard: str = "1/1",
     progress: Progress | None = None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
     """Compute the runs that ``folder`` does not hold yet; what is finished is kept whatever happens.
 
@@ -101,42 +105,60 @@ def run_study(
         "i/N": only the i-th of N parts.
     progress
         Called with (runs done, runs in all) as they are stored.
+    stop
+        Set it to end early, with KeyboardInterrupt.
     """
     one_of("engine", engine, ENGINES)
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs is {jobs}; it must be 1 or more")
-    tasks = share_of(tasks_of(study), shard)
+    if ray_address is not None and engine != "ray":
+        raise UserError(f"--ray-address is {ray_address!r}, but the engine is {engine!r}; pass --engine ray")
+    stop = threading.Event() if stop is None else stop
     store = Store.create(Path(folder), study)
+    tasks = share_of(tasks_of(store.study), shard)
     there, damaged = store.shards()
+    damaged = [path for path in damaged if path.stem[:16] in {task.shard for task in tasks}]
     for path in damaged:
         path.unlink(missing_ok=True)
     missing = [task for task in tasks if task.shard not in there]
-    total = sum(len(task.runs) for task in tasks)
-    todo = sum(len(task.runs) for task in missing)
-    done = total - todo
-    if progress is not None:
-        progress(done, total)
-    if not missing:
-        return Outcome(0, total, damaged)
-    stop = threading.Event()
-    with executor_of(engine, jobs, ray_address) as executor:
-        asked_to_stop = stop if engine == "local" else None
-        pending = {executor.submit(execute, task, asked_to_stop): task for task in missing}
-        try:
-            while pending:
-                finished, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    task = pending.pop(future)
-                    store.write(task.shard, future.result())
-                    done += len(task.runs)
-                    if progress is not None:
-                        progress(done, total)
-        except BaseException:
-            stop.set()
-            for future in pending:
-                future.cancel()
-            raise
+    total, todo = (sum(len(task.runs) for task in some) for some in (tasks, missing))
+    report = progress or (lambda done, of: None)
+    report(total - todo, total)
+    if missing:
+        _compute(
+            missing,
+            store,
+            executor_of(engine, jobs, ray_address),
+            stop,
+            lambda done: report(total - todo + done, total),
+        )
     return Outcome(todo, total, damaged)
+
+
+def _compute(
+    tasks: list[Task], store: Store, executor: Executor, stop: threading.Event, report: Callable[[int], object]
+) -> None:
+    """Compute and store; whatever ends it, what is finished is stored and what is not is called off."""
+    pending: dict[Future[dict[str, pa.Table]], Task] = {}
+    done = 0
+    try:
+        shared = stop if isinstance(executor, ThreadPoolExecutor) else None
+        for task in tasks:
+            pending[executor.submit(execute, task, shared)] = task
+        while pending:
+            if stop.is_set():
+                raise KeyboardInterrupt
+            finished, _ = wait(pending, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            for future in sorted(finished, key=lambda future: future.exception() is not None):
+                task = pending.pop(future)
+                store.write(task.shard, future.result())
+                done += len(task.runs)
+                report(done)
+    except BaseException:
+        stop.set()
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    executor.shutdown()
 
 
 def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Table]:
@@ -148,7 +170,13 @@ def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Tab
         best = value_of(world.start, optimal(world).v)
         greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
         for run in runs:
-            gap = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(stop)).gap
+            try:
+                gap = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(stop)).gap
+            except StoppedError:
+                raise
+            except Exception as error:
+                where = f"{run.label!r} failed in world {run.world} with {run.world_params}"
+                raise UserError(f"{where}: {type(error).__name__}: {error}; finished runs are kept") from error
             rows.append(row_of(run, gap, greedy_gap, best))
             kept = recorded(run.episodes, run.record)
             curves.append(pa.table({"run": [run.id] * len(kept), "episode": kept, "gap": gap[kept - 1]}, schema=CURVES))
@@ -162,15 +190,14 @@ def _schema(study: Study) -> pa.Schema:
     for key in study.world.extra():
         types = {type(panel[key]) for panel in study.panels()}
         params[key] = kinds[types.pop()] if len(types) == 1 else pa.float64() if types == {int, float} else pa.string()
-    text, whole, number = pa.string(), pa.int64(), pa.float64()
-    return pa.schema(
-        {
-            "run": text, "panel": whole, "world": whole, "label": text, "agent": text, "model_error": number,
-            "agent_params": text, "kind": text, **params, "world_seed": whole, "draw_seed": whole, "episodes": whole,
-            "optimum": number, "greedy_gap": number, "regret": number, **{f"gap_{k}": number for k in CHECKPOINTS},
-            "settled": whole,
-        }.items()
-    )  # fmt: skip
+    text = {"run", "label", "agent", "agent_params", "kind"}
+    whole = {"panel", "world", "world_seed", "draw_seed", "episodes", "settled"}
+
+    def kind(name: str) -> pa.DataType:
+        return pa.string() if name in text else pa.int64() if name in whole else pa.float64()
+
+    before, after = ([(name, kind(name)) for name in names] for names in COLUMNS)
+    return pa.schema([*before, *params.items(), *after])
 
 
 CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64())])
@@ -183,7 +210,7 @@ def value_of(start: NDArray[np.float64], v: NDArray[np.float64]) -> float:
 
 def row_of(run: Run, gap: NDArray[np.float64], greedy_gap: float, best: float) -> dict[str, Any]:
     """A run and what came of it."""
-    below = gap < SETTLED * greedy_gap
+    below = gap <= SETTLED * greedy_gap + 1e-12
     late = len(gap) - int(np.argmin(below[::-1])) if not below.all() else 0  # episodes until the last that is not below
     return {
         "run": run.id,
@@ -212,7 +239,7 @@ def recorded(episodes: int, points: int) -> NDArray[np.int64]:
         return np.arange(1, episodes + 1)
     even = np.linspace(1, episodes, points - points // 2)
     ratio = np.geomspace(1, episodes, points // 2)
-    return np.unique(np.rint(np.concatenate([even, ratio])).astype(np.int64))
+    return np.unique(np.rint(np.concatenate([even, ratio, [1, episodes]])).astype(np.int64))
 
 
 def _stopper(stop: threading.Event | None) -> Callable[[int, int], None] | None:

@@ -28,9 +28,22 @@ from ucbf.errors import Place, UserError
 from ucbf.world import World, corrupt, random_world
 
 Value = bool | int | float | str
+Several = Annotated[list[Value], Field(min_length=1)]
 WORLDS: dict[str, Callable[..., World]] = {"random": random_world}
 CHECKPOINTS = (100, 1000, 5000)  # episodes whose gap the table of runs gives
-COLUMNS = ("run", "panel", "world", "label", "agent", "model_error", "agent_params", "kind", "episodes", "regret")
+COLUMNS = (  # of the table of runs, before and after the parameters of the world
+    ("run", "panel", "world", "label", "agent", "model_error", "agent_params", "kind"),
+    (
+        "world_seed",
+        "draw_seed",
+        "episodes",
+        "optimum",
+        "greedy_gap",
+        "regret",
+        *(f"gap_{k}" for k in CHECKPOINTS),
+        "settled",
+    ),
+)
 RESULT_VERSION = 1  # part of every run's id: a change of what a run computes makes old results foreign
 
 
@@ -38,9 +51,9 @@ class Part(BaseModel):
     """A named thing and its parameters, as they stand in a table of the file. A list means one of each."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, Value | list[Value]]
+    __pydantic_extra__: dict[str, Value | Several]
 
-    def extra(self) -> dict[str, Value | list[Value]]:
+    def extra(self) -> dict[str, Value | Several]:
         """The parameters that are not ours."""
         return self.__pydantic_extra__
 
@@ -55,6 +68,9 @@ class Part(BaseModel):
         return [k for k, v in self.model_dump(exclude_none=True).items() if isinstance(v, list)]
 
 
+Error = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
 class WorldSpec(Part):
     """Where worlds come from: a name in ``WORLDS`` or "module:function", and its parameters (but the seed)."""
 
@@ -65,7 +81,7 @@ class AgentSpec(Part):
     """An agent: a name in ``AGENTS``, of an entry point, or "module:Class"; ζ of the f it is told; its parameters."""
 
     name: str
-    model_error: Annotated[float, Field(ge=0)] | list[Annotated[float, Field(ge=0)]] = 0.0
+    model_error: Error | Annotated[list[Error], Field(min_length=1)] = 0.0
     label: str | None = None
 
 
@@ -74,11 +90,11 @@ class Study(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = "study"
-    episodes: Annotated[int, Field(ge=1)] = 5000
-    worlds: Annotated[int, Field(ge=1)] = 50
-    seed: Annotated[int, Field(ge=0)] = 0
-    record: Annotated[int, Field(ge=2)] = 400  # how many episodes of each curve are kept
+    name: Annotated[str, Field(pattern=r"^[\w][\w.-]*$")] = "study"  # also of its folder
+    episodes: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] = 5000
+    worlds: Annotated[int, Field(strict=True, ge=1)] = 50
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
+    record: Annotated[int, Field(strict=True, ge=2)] = 400  # how many episodes of each curve are kept
     world: WorldSpec = Field(default_factory=lambda: WorldSpec.model_validate({}))
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)]
 
@@ -150,7 +166,10 @@ def runs_of(study: Study) -> list[Run]:
 
 def build_world(run: Run) -> World:
     """The world of a run."""
-    return world_maker(run.kind)(**run.world_params, seed=run.world_seed)
+    world = world_maker(run.kind)(**run.world_params, seed=run.world_seed)
+    if not isinstance(world, World):
+        raise TypeError(f"{run.kind} returned {world!r:.60}; it must return a ucbf.World")
+    return world
 
 
 def build_agent(run: Run, world: World) -> Agent:
@@ -178,6 +197,8 @@ def agent_class(name: str) -> type[Agent]:
 def world_maker(kind: str) -> Callable[..., World]:
     """The function of that name: in ``WORLDS``, or "module:function"."""
     maker: Callable[..., World] = _imported(kind) if ":" in kind else WORLDS[one_of("world", kind, WORLDS)]
+    if not callable(maker):
+        raise ValueError(f"{kind} is {maker!r:.60}; it must be a function that returns a ucbf.World")
     return maker
 
 
@@ -185,10 +206,21 @@ def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(
-            f"{name!r} cannot be imported ({error}); write module:Class, with the module installed or beside the file"
+            f"{name!r} cannot be imported ({type(error).__name__}: {error}); write module:Class, with the module "
+            "installed or beside the file"
         ) from None
+
+
+def sources_of(study: Study) -> dict[str, str]:
+    """A digest of the file of every class or function that is not ucbf's own: results hold only for it."""
+    found = {}
+    for name in [study.world.kind, *(spec.name for spec in study.agents)]:
+        if ":" in name:
+            path = inspect.getsourcefile(_imported(name))
+            found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] if path else ""
+    return found
 
 
 # -- reading and checking -----------------------------------------------------------------------------
@@ -197,24 +229,32 @@ def _imported(name: str) -> Any:
 def check(study: Study) -> None:
     """Build the first world of every panel, and every agent in it, so that nothing is refused after work was done."""
     known = _parameters(("world", "kind"), world_maker, study.world.kind)
-    _check_names(("world",), study.world.extra(), known - {"seed", *COLUMNS})
+    _check_names(("world",), study.world.extra(), known)
+    for key in study.world.extra():
+        if key in (*COLUMNS[0], *COLUMNS[1]):
+            raise UserError(f"{key!r} is a column of the results; give the parameter another name", ("world", key))
     for i, spec in enumerate(study.agents):
         known = _parameters(("agents", i, "name"), agent_class, spec.name)
-        _check_names(("agents", i), spec.extra(), known - {"self", "system", "law"})
+        _check_names(("agents", i), spec.extra(), known)
     places = [i for i, _ in study.variants()]
     labels = [str(variant["label"]) for _, variant in study.variants()]
     for i, label in zip(places, labels, strict=True):
         if labels.count(label) > 1:
             raise UserError(f"two agents are called {label!r}; give one a label of its own", ("agents", i))
-    first = [run for run in runs_of(study) if run.world == 0]
+    first = runs_of(study.model_copy(update={"worlds": 1}))
+    if len({run.id for run in first}) < len(first):
+        raise UserError("a list repeats a value, so that the same run would be done twice; remove the repetition")
     for position, run in enumerate(first):
         place: Place = ("world",)
         try:
-            world = build_world(run)
+            if position % len(places) == 0:
+                world = build_world(run)
             place = ("agents", places[position % len(places)])
             build_agent(run, world)
-        except (TypeError, ValueError) as error:
-            raise UserError(str(error), place) from None
+        except Exception as error:
+            if isinstance(error, TypeError | ValueError):
+                raise UserError(str(error), place) from None
+            raise UserError(f"{type(error).__name__}: {error}", place) from error
 
 
 def make_study(content: dict[str, Any]) -> Study:
@@ -222,14 +262,7 @@ def make_study(content: dict[str, Any]) -> Study:
     try:
         study = Study.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        known = {*Study.model_fields, *WorldSpec.model_fields, *AgentSpec.model_fields}
-        place = (
-            first["loc"]
-            if len(first["loc"]) == 1
-            else tuple(p for p in first["loc"] if isinstance(p, int) or p in known)
-        )
-        raise UserError(_explained(first), place) from None
+        raise UserError(*_explained(error)) from None
     check(study)
     return study
 
@@ -237,7 +270,7 @@ def make_study(content: dict[str, Any]) -> Study:
 def read_study(path: Path) -> Study:
     """The study in a TOML file. Modules that it names may stand beside it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         content = tomllib.loads(text)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; name a TOML file, such as examples/study.toml") from None
@@ -249,31 +282,49 @@ def read_study(path: Path) -> Study:
     try:
         return make_study(content)
     except UserError as error:
-        raise UserError(f"{_where(path, text, error.place)}: {error}") from None
+        raise UserError(f"{_where(path, text, error.place)}: {error}") from error.__cause__
 
 
-def _parameters(place: Place, find: Callable[[str], Any], name: str) -> set[str]:
+def _parameters(place: Place, find: Callable[[str], Any], name: str) -> set[str] | None:
+    """The names of the parameters, or None if any will do."""
     try:
-        return set(inspect.signature(find(name)).parameters)
+        parameters = inspect.signature(find(name)).parameters
     except ValueError as error:
         raise UserError(str(error), place) from None
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return None if takes_any else set(parameters) - {"self", "system", "law", "seed"}
 
 
-def _check_names(place: Place, given: dict[str, Any], known: set[str]) -> None:
-    for key in given:
+def _check_names(place: Place, given: dict[str, Any], known: set[str] | None) -> None:
+    for key in given if known is not None else ():
         try:
-            one_of("parameter", key, sorted(known))
+            one_of("parameter", key, sorted(known or ()))
         except ValueError as error:
             raise UserError(str(error), (*place, key)) from None
 
 
-def _explained(error: Any) -> str:
-    """What pydantic found, in our words."""
-    given = "" if error["type"] == "missing" else f" (it is {error['input']!r:.60})"
-    if error["type"] == "extra_forbidden":
-        known = ", ".join(Study.model_fields)
-        return f"unknown key; a study has {known}"
-    return f"{error['msg'][0].lower()}{error['msg'][1:]}{given}"
+def _explained(error: ValidationError) -> tuple[str, Place]:
+    """The first thing that pydantic found, in our words, and its place."""
+    first = error.errors()[0]
+    place = _plain_place(first["loc"])
+    given = first["input"]
+    if isinstance(given, list):  # what is wrong with a list is said by the branch for lists
+        first = [e for e in error.errors() if _plain_place(e["loc"]) == place][-1]
+    if first["type"] == "missing":
+        return "it is missing", place
+    if first["type"] == "extra_forbidden":
+        return f"unknown key; a study has {', '.join(Study.model_fields)}", place
+    if place == ("agents",) and isinstance(given, dict):
+        return "write [[agents]], in two brackets: a study has a list of agents", place
+    if isinstance(given, dict) and len(place) > 1:
+        return f"give a value, or a list of values (it is {given!r:.60})", place
+    return f"{first['msg'][0].lower()}{first['msg'][1:]} (it is {given!r:.60})", place
+
+
+def _plain_place(place: tuple[int | str, ...]) -> Place:
+    """Without pydantic's names for the branches of a union."""
+    branches = ("bool", "int", "float", "str")
+    return tuple(p for p in place if isinstance(p, int) or (p not in branches and not re.search(r"\[|constrained", p)))
 
 
 def _where(path: Path, text: str, place: Place) -> str:

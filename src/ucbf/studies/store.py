@@ -12,11 +12,15 @@ processes that compute the same shard write the same file.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import platform
+import re
 import time
+import uuid
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
-from ucbf.studies.spec import Study, runs_of
+from ucbf.studies.spec import Study, runs_of, sources_of
 
 TABLES = ("curves", "runs")  # in the order in which a shard's files appear: its runs come last
 
@@ -42,26 +46,32 @@ class Results(NamedTuple):
 class Store:
     """A folder of results of one study."""
 
-    def __init__(self, folder: Path, study: Study) -> None:
-        self.folder, self.study = folder, study
+    def __init__(self, folder: Path, study: Study, sources: dict[str, str]) -> None:
+        self.folder, self.study, self.sources = folder, study, sources
 
     @classmethod
     def create(cls, folder: Path, study: Study) -> Store:
         """The store at ``folder``, new or of the same study; another study's is refused with the difference."""
-        manifest = folder / "manifest.json"
+        manifest, sources = folder / "manifest.json", sources_of(study)
         try:
-            for table in TABLES:
-                (folder / table).mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             if not manifest.exists():
-                about = {"study": study.model_dump(mode="json", exclude_none=True), **_circumstances()}
-                write_whole(manifest, json.dumps(about, indent=1, ensure_ascii=False).encode())
+                about = {"study": study.model_dump(mode="json", exclude_none=True), "sources": sources}
+                content = json.dumps({**about, **_circumstances()}, indent=1, ensure_ascii=False).encode()
+                write_whole(manifest, content, keep=True)
+            there = cls.open(folder)
+            for table in TABLES:
+                (folder / table).mkdir(exist_ok=True)
+                for part in (folder / table).glob(".*.part"):  # of a process that was killed long ago
+                    if time.time() - part.stat().st_mtime > 3600:
+                        part.unlink(missing_ok=True)
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}; pass another --out") from None
-        there = cls.open(folder)
         if there.study != study:
-            raise UserError(
-                f"{folder} holds another study ({_difference(there.study, study)}); pass another --out, or remove it"
-            )
+            raise UserError(f"{folder} holds another study ({_difference(there.study, study)}); pass another --out")
+        changed = [name for name, digest in sources.items() if there.sources.get(name) != digest]
+        if changed:
+            raise UserError(f"{changed[0]} has changed since the results in {folder} were computed; pass another --out")
         return there
 
     @classmethod
@@ -69,12 +79,12 @@ class Store:
         """The store at ``folder``."""
         try:
             content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-            return cls(folder, Study.model_validate(content["study"]))
-        except FileNotFoundError:
+            return cls(folder, Study.model_validate(content["study"]), content["sources"])
+        except (FileNotFoundError, NotADirectoryError):
             raise UserError(f"{folder} holds no results (no manifest.json); pass the folder of a study") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError):
             raise UserError(
-                f"{folder}/manifest.json is damaged ({error!s:.80}); remove the folder and run again"
+                f"{folder}/manifest.json is not that of a study, or is damaged; pass another folder"
             ) from None
 
     def write(self, shard: str, tables: dict[str, pa.Table]) -> None:
@@ -83,7 +93,11 @@ class Store:
             sink = pa.BufferOutputStream()
             pq.write_table(tables[name], sink, compression="zstd")
             content = sink.getvalue().to_pybytes()
-            write_whole(self.folder / name / f"{shard}-{_digest(content)}.parquet", content)
+            path = self.folder / name / f"{shard}-{_digest(content)}.parquet"
+            write_whole(path, content)
+            for other in (self.folder / name).glob(f"{shard}-*.parquet"):  # of another version of Parquet, say
+                if other != path:
+                    other.unlink(missing_ok=True)
 
     def shards(self) -> tuple[dict[str, dict[str, Path]], list[Path]]:
         """The files of every shard that is whole, by table, and the files that are damaged."""
@@ -91,9 +105,11 @@ class Store:
         damaged = []
         for name in TABLES:
             for path in sorted((self.folder / name).glob("*.parquet")):
-                shard, _, digest = path.stem.rpartition("-")
-                if _digest(path.read_bytes()) == digest:
-                    found.setdefault(shard, {})[name] = path
+                ours = re.fullmatch(r"([0-9a-f]{16})-([0-9a-f]{16})", path.stem)
+                if ours is None:
+                    continue
+                if _digest(path.read_bytes()) == ours[2]:
+                    found.setdefault(ours[1], {})[name] = path
                 else:
                     damaged.append(path)
         return {shard: paths for shard, paths in found.items() if len(paths) == len(TABLES)}, damaged
@@ -103,15 +119,19 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under another name and rename it: nobody ever sees half of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
+    """Write a file under another name and rename it: nobody ever sees half of it. ``keep``: an earlier one stays."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with open(part, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
+        if keep:
+            with contextlib.suppress(FileExistsError):
+                os.link(part, path)
+        else:
+            os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
 
@@ -134,6 +154,12 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
     return Results(study, runs, curves)
 
 
+def stored_runs(store: Store) -> set[str]:
+    """The ids of the runs that are stored."""
+    tables = [pq.read_table(paths["runs"], columns=["run"]) for paths in store.shards()[0].values()]
+    return {run for table in tables for run in table["run"].to_pylist()}
+
+
 def _in_order(table: pa.Table, order: dict[str, int]) -> pa.Table:
     """The rows of the study's own runs, in its order; rows of a run keep theirs."""
     encoded = table["run"].combine_chunks().dictionary_encode()
@@ -152,6 +178,19 @@ def _circumstances() -> dict[str, Any]:
 
 
 def _difference(there: Study, here: Study) -> str:
-    """What differs, key by key: there -> here."""
-    one, other = there.model_dump(mode="json"), here.model_dump(mode="json")
-    return "; ".join(f"{k}: {one[k]!r:.120} there, {other[k]!r:.120} here" for k in one if one[k] != other[k])
+    """The first few places that differ."""
+    one, other = (dict(_leaves(study.model_dump(mode="json", exclude_none=True))) for study in (there, here))
+    places = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+    return "; ".join(f"{key}: {one.get(key)!r:.60} there, {other.get(key)!r:.60} here" for key in places[:3])
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """("agents[0].c", 0.05) and so on; a list of plain values is a leaf."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{place}.{key}" if place else key)
+    elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}[{i}]")
+    else:
+        yield place, value
