@@ -120,6 +120,133 @@ class LiteralUCBVI(Literal):
                 self.V[h, s] = max(self.Q[h, s])
 
 
+class LiteralUCBB(Literal):
+    """Algorithm 2 of Jin et al. (2018), c1 = c2 = c, keeping every target it has seen."""
+
+    def __init__(self, system, units, c, p):
+        super().__init__(system, units, None, False)
+        self.c, self.iota = c, math.log(system.n_states * system.n_actions * system.horizon / p)
+        self.targets, self.beta = {}, {}
+
+    def observe(self, h, s, a, s_next, w):
+        system, (H, S, A) = self.system, self.system.f.shape
+        seen = self.targets.setdefault((h, s, a), [])
+        seen.append(landing(system, h, system.f[h, s, a] + w) / self.scale + system.discount * self.V[h + 1, s_next])
+        t = len(seen)
+        alpha = (H + 1) / (H + t)
+        W = sum((y - sum(seen) / t) ** 2 for y in seen) / t
+        one = math.sqrt(H / t * (W + H) * self.iota) + math.sqrt(H**7 * S * A) * self.iota / t
+        beta = min(self.c * one, self.c * math.sqrt(H**3 * self.iota / t))
+        b = (beta - (1 - alpha) * self.beta.get((h, s, a), 0.0)) / (2 * alpha)
+        self.beta[h, s, a] = beta
+        target = system.reward[h, s, a] / self.scale + seen[-1] + b
+        self.Q[h, s, a] = (1 - alpha) * self.Q[h, s, a] + alpha * target
+        self.V[h, s] = min(self.cap[h], max(self.Q[h, s]))
+
+
+class LiteralEarlySettled(Literal):
+    """Algorithm 1 of Li et al. (2021), line by line; everything that is per pair in one record."""
+
+    def __init__(self, system, units, c, p):
+        super().__init__(system, units, None, False)
+        H, S, A = system.f.shape
+        self.c, self.iota = c, math.log(S * A * H / p)
+        self.VR, self.VL, self.u = self.V.copy(), self.V.copy(), np.ones((H, S), bool)
+        self.QU, self.QR, self.QL = self.Q.copy(), self.Q.copy(), self.Q.copy()
+        for h, s, a in zip(*np.nonzero(system.allowed), strict=True):
+            self.QL[h, s, a] = units.floor[h]
+        for h in range(H):
+            self.VL[h] = units.floor[h]
+        self.record = {}
+
+    def observe(self, h, s, a, s_next, w):
+        system, H, c, iota = self.system, self.system.horizon, self.c, self.iota
+        rec = self.record.setdefault((h, s, a), dict.fromkeys(["N", "mr", "sr", "ma", "sa", "BR"], 0.0))
+        rec["N"] += 1
+        n = rec["N"]
+        eta = (H + 1) / (H + n)
+        r = self.paid(h, s, a, system.f[h, s, a] + w)
+        V, VR, VL = (system.discount * table[h + 1, s_next] for table in (self.V, self.VR, self.VL))
+        b_H = c * math.sqrt(H**3 * iota / n)
+        self.QU[h, s, a] = (1 - eta) * self.QU[h, s, a] + eta * (r + V + b_H)
+        self.QL[h, s, a] = (1 - eta) * self.QL[h, s, a] + eta * (r + VL - b_H)
+        rec["mr"] = (1 - 1 / n) * rec["mr"] + VR / n
+        rec["sr"] = (1 - 1 / n) * rec["sr"] + VR**2 / n
+        rec["ma"] = (1 - eta) * rec["ma"] + eta * (V - VR)
+        rec["sa"] = (1 - eta) * rec["sa"] + eta * (V - VR) ** 2
+        B_next = c * math.sqrt(iota / n) * math.sqrt(max(rec["sr"] - rec["mr"] ** 2, 0))
+        B_next += c * math.sqrt(iota / n) * math.sqrt(H) * math.sqrt(max(rec["sa"] - rec["ma"] ** 2, 0))
+        delta = B_next - rec["BR"]
+        rec["BR"] = B_next
+        b_R = rec["BR"] + (1 - eta) * delta / eta + c * H**2 * iota / n**0.75
+        self.QR[h, s, a] = (1 - eta) * self.QR[h, s, a] + eta * (r + V - VR + rec["mr"] + b_R)
+        self.Q[h, s, a] = min(self.QR[h, s, a], self.QU[h, s, a], self.Q[h, s, a])
+        self.V[h, s] = max(self.Q[h, s])
+        self.VL[h, s] = max(max(self.QL[h, s]), self.VL[h, s])
+        if self.V[h, s] - self.VL[h, s] > 1:
+            self.VR[h, s] = self.V[h, s]
+        elif self.u[h, s]:
+            self.VR[h, s] = self.V[h, s]
+            self.u[h, s] = False
+
+
+class LiteralUCBVIBF(LiteralUCBVI):
+    """Azar et al. (2017) with the bonus of their Algorithm 4."""
+
+    def __init__(self, system, units, c, p, episodes=5000):
+        super().__init__(system, units, None)
+        H, S, A = system.f.shape
+        self.c, self.log_term = c, math.log(5 * S * A * H * episodes / p)
+
+    def plan(self):
+        system, (H, S, A), log_term = self.system, self.system.f.shape, self.log_term
+        for h in range(H - 1, -1, -1):
+            for s in range(S):
+                for a in allowed_actions(system, h, s):
+                    N = self.N[h, s, a].sum()
+                    if not N:
+                        continue
+                    P, V = self.N[h, s, a] / N, system.discount * self.V[h + 1]
+                    variance = sum(P * (V - sum(P * V)) ** 2)
+                    b = math.sqrt(8 * log_term * variance / N) + 14 * H * log_term / (3 * N)
+                    if h < H - 1:
+                        arrived = self.N[h + 1].sum(axis=(1, 2))
+                        rest = [100**2 * H**3 * S**2 * A * log_term**2 / arrived[y] for y in range(S) if P[y]]
+                        weights = [P[y] for y in range(S) if P[y]]
+                        b += math.sqrt(8 / N * sum(p * min(x, H**2) for p, x in zip(weights, rest, strict=True)))
+                    q = self.sum_paid[h, s, a] / N + sum(P * V) + self.c * b
+                    self.Q[h, s, a] = min(self.Q[h, s, a], self.cap[h], q)
+                self.V[h, s] = max(self.Q[h, s])
+
+
+class LiteralUBEV(LiteralUCBVI):
+    """Algorithm 1 of Dann et al. (2017), rewards known."""
+
+    def __init__(self, system, units, c, p):
+        super().__init__(system, units, None)
+        H, S, A = system.f.shape
+        self.c, self.log_term = c, math.log(18 * S * A * H / p)
+        self.plain = units.scale == 1
+
+    def plan(self):
+        system, (H, S, _) = self.system, self.system.f.shape
+        for h in range(H - 1, -1, -1):
+            landings = [landing(system, h, z) / self.scale for z in system.raw_states]
+            most = system.discount * max(self.V[h + 1]) + max(landings)
+            span = H - h - 1 + (system.landing is not None) if self.plain else H
+            for s in range(S):
+                for a in allowed_actions(system, h, s):
+                    n, r = self.N[h, s, a].sum(), system.reward[h, s, a] / self.scale
+                    follows = most
+                    if n:
+                        phi = self.c * math.sqrt((2 * math.log(math.log(max(n, math.e))) + self.log_term) / n)
+                        expected = self.sum_paid[h, s, a] / n - r
+                        expected += system.discount * sum(self.N[h, s, a] / n * self.V[h + 1])
+                        follows = min(most, expected + span * phi)
+                    self.Q[h, s, a] = r + follows
+                self.V[h, s] = max(self.Q[h, s])
+
+
 def outcomes(world, h, s, a):
     """(probability, reward, next state index) of each disturbance."""
     system, law = world.system, world.law

@@ -15,11 +15,13 @@ def make(name, world, system=None):
 
 
 every_agent = pytest.mark.parametrize("name", sorted(ucbf.AGENTS))
-LEARNERS = ["UCB-f", "UCB-H", "UCBVI"]
+LEARNERS = {"UCB-f": None, "UCB-H": None, "UCBVI": None, "UCB-B": 0.01, "Q-EarlySettled-Advantage": 0.005, "UBEV": 0.02,
+            "UCBVI-BF": 0.001}  # fmt: skip
 
 
 def test_the_names_of_the_contract_are_there():
     assert {"UCB-f", "UCB-H", "UCBVI", "greedy", "random", "optimal"} <= set(ucbf.AGENTS)
+    assert {"UBEV", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF"} <= set(ucbf.AGENTS)
     with pytest.raises(ValueError, match="unknown agent 'UCBf'; did you mean 'UCB-f'"):
         ucbf.make_agent("UCBf", ucbf.random_world().system)
 
@@ -72,10 +74,11 @@ def test_what_is_returned_does_not_lead_back_inside(name):
     assert not (agent.policy == 7).all()
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_learning_beats_greed(name):
+@pytest.mark.parametrize(("name", "c"), LEARNERS.items())
+def test_learning_beats_greed(name, c):
     world = ucbf.random_world(n_states=10, n_actions=2, horizon=4, max_disturbance=2, seed=5)
-    gap = ucbf.simulate(make(name, world), world, 20_000).gap
+    agent = make(name, world) if c is None else ucbf.make_agent(name, world.system, c=c)
+    gap = ucbf.simulate(agent, world, 20_000).gap
     assert gap[-1000:].mean() < 0.2 * ucbf.simulate(make("greedy", world), world, 1).gap[0]
 
 
@@ -209,6 +212,30 @@ def test_the_bonus_is_what_keeps_it_there(seed):
     assert least >= -1e-10
     assert agent.learner.value[:2].max() < 2
     assert optimism(world, plan, system, 600, seed, clock="episode", c=0.01)[0] < -0.05
+
+
+CH = {"bonus": "CH"}
+BLIND = [  # with the theorems' constants, and with smaller ones for which bounds come down from the cap and still hold
+    (ucbf.UCBVI, CH, 1.0), (ucbf.UCBVI, CH, 0.01), (ucbf.UCBVIBF, {}, 1.0), (ucbf.UCBVIBF, {}, 0.02),
+    (ucbf.UBEV, {}, 1.0), (ucbf.EarlySettled, {}, 1.0), (ucbf.EarlySettled, {}, 0.1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "params", "c"), BLIND)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_baselines_stay_optimistic(kind, params, c, seed):
+    world = ucbf.random_world(n_states=4, n_actions=2, horizon=3, max_disturbance=2, lipschitz=None, seed=seed)
+    plan, agent = ucbf.optimal(world), kind(world.system, c=c, **params)
+    for k in range(60):
+        ucbf.simulate(agent, world, 50, seed=k)
+        assert (agent.q >= plan.q - 1e-10).all(), k
+        if kind is ucbf.EarlySettled:
+            for bound in (agent.learner.upper, agent.learner.reference):
+                assert (bound >= plan.q - 1e-10).all(), k
+            assert (agent.learner.lower <= plan.q + 1e-10).all(), k
+            assert (agent.learner.value_low <= plan.v + 1e-10).all(), k
+    if c < 1 or kind is ucbf.UBEV:
+        assert (agent.q[0].max(axis=1) < 3).any()
 
 
 def test_rewards_in_other_units_change_nothing_but_the_units():

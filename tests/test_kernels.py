@@ -118,3 +118,78 @@ def test_ucbvi_plans_with_counts_and_never_raises_q(system):
         agent.observe(0, 0, 1, 2)
     # The new estimate (3·0.2 + 0.7 + 5·2)/9 + 0.2/3 is larger; Q stays.
     assert agent.q[0, 0, 1] == pytest.approx(0.425)
+
+
+IOTA_IS_4 = 12 * math.exp(-4)  # p for which ι = log(SAH/p) = log(12/p) = 4
+
+
+def test_ucb_b_takes_half_the_bound_at_first_and_then_its_change(system):
+    agent = ucbf.UCBB(system, c=0.1, p=IOTA_IS_4)
+    agent.observe(1, 2, 0, 0)
+    # t = 1: β = 0.1 min(sqrt(2·(0 + 2)·4) + sqrt(2⁷·3·2)·4, sqrt(2³·4)) = 0.1 sqrt(32); b = β/2
+    assert agent.q[1, 2, 0] == pytest.approx(1 + 0.05 * math.sqrt(32))
+    agent.observe(1, 2, 0, 0)
+    # t = 2: α = 3/4, β = 0.1 sqrt(32/2) = 0.4; b = (0.4 - 0.1 sqrt(32)/4) / 1.5
+    b = (0.4 - 0.025 * math.sqrt(32)) / 1.5
+    assert agent.q[1, 2, 0] == pytest.approx(0.25 * (1 + 0.05 * math.sqrt(32)) + 0.75 * (1 + b))
+    assert np.count_nonzero(agent.q == 2) == 11
+
+
+def test_early_settled_keeps_three_bounds_and_the_smallest(system):
+    agent = ucbf.EarlySettled(system, c=0.1, p=IOTA_IS_4)
+    learner = agent.learner
+    agent.observe(1, 2, 0, 0)
+    # n = 1: η = 1, b = 0.1 sqrt(2³·4) = 0.1 sqrt(32). Q^U = 1 + b, Q^L = 1 - b; after the end V^R = 0, so that
+    # B = 0 and Q^R = 1 + 0.1·2²·4 = 2.6. Q is the smallest of them and of the 2 before.
+    b = 0.1 * math.sqrt(32)
+    bounds = learner.upper[1, 2, 0], learner.lower[1, 2, 0], learner.reference[1, 2, 0], agent.q[1, 2, 0]
+    assert bounds == pytest.approx((1 + b, 1 - b, 2.6, 1 + b))
+    # V(2) = 2 from the other action, V^L(2) = 1 - b = 0.434: further apart than 1, the reference follows V.
+    assert (learner.value[1, 2], learner.value_low[1, 2], learner.value_ref[1, 2]) == pytest.approx((2, 1 - b, 2))
+    agent.observe(1, 2, 0, 0)
+    # n = 2: η = 3/4, b = 0.4; Q^R: 0.25·2.6 + 0.75 (1 + 1.6/2^0.75)
+    upper, lower = 0.25 * (1 + b) + 0.75 * 1.4, 0.25 * (1 - b) + 0.75 * 0.6
+    bounds = learner.upper[1, 2, 0], learner.lower[1, 2, 0], learner.reference[1, 2, 0], agent.q[1, 2, 0]
+    assert bounds == pytest.approx((upper, lower, 0.65 + 0.75 * (1 + 1.6 / 2**0.75), upper))
+    agent.observe(1, 2, 1, 0)
+    # Now V(2) = Q(2,0) = 1.441 (the other is 1 + b = 1.566: the larger!), V^L(2) = max(0.559, 0.434): within 1.01.
+    assert learner.value[1, 2] == pytest.approx(1 + b)
+    agent.observe(1, 2, 1, 0)
+    # Both actions at 1.441, V^L = 0.559: 0.883 apart. The reference takes V once more and settles.
+    assert (learner.value_ref[1, 2], learner.unsettled[1, 2]) == (pytest.approx(upper), 0)
+    agent.observe(1, 2, 1, 0)
+    agent.observe(1, 2, 0, 0)
+    assert learner.value[1, 2] < learner.value_ref[1, 2] == pytest.approx(upper)
+    agent.observe(0, 0, 1, 2)
+    # V = Q(2,·), V^R as settled, so that the advantage is their difference and μ^ref the reference itself.
+    assert learner.mean_ref[0, 0, 1] == pytest.approx(upper)
+    assert learner.mean_adv[0, 0, 1] == pytest.approx(learner.value[1, 2] - upper)
+
+
+def test_ubev_adds_a_span_that_shrinks_towards_the_end(system):
+    agent = ucbf.UBEV(system, c=0.1, p=216 * math.exp(-9))  # log(18SAH/p) = log(216/p) = 9
+    # No data: Q_1 = r, Q_0 = r + max r = r + 1.
+    np.testing.assert_allclose(agent.q, [[[1, 1], [1.5, 1.5], [2, 2]], [[0, 0], [0.5, 0.5], [1, 1]]])
+    agent.observe(0, 0, 1, 1)
+    # n = 1: llnp(1) = log(log(e)) = 0, φ = 0.1 sqrt(9) = 0.3; Q_0(0,1) = 0 + min(1, 0.5 + 1·0.3)
+    assert agent.q[0, 0, 1] == pytest.approx(0.8)
+    for _ in range(15):
+        agent.observe(0, 0, 1, 0)
+    # n = 16: P̂V = 0.5/16, φ = 0.1 sqrt((2 log(log 16) + 9) / 16)
+    phi = 0.1 * math.sqrt((2 * math.log(math.log(16)) + 9) / 16)
+    assert agent.q[0, 0, 1] == pytest.approx(0.5 / 16 + phi)
+
+
+def test_ucbvi_bf_adds_variance_range_and_the_next_states_uncertainty(system):
+    agent = ucbf.UCBVIBF(system, c=0.001, p=60 * math.exp(-6), episodes=1)  # ℓ = log(5SAT/p) = log(60/p) = 6
+    agent.observe(1, 2, 0, 0)
+    agent.observe(1, 2, 1, 0)
+    # Nothing follows the last step: b = 0.001·14·2·6/3 = 0.056
+    np.testing.assert_allclose(agent.q[1], [[2, 2], [2, 2], [1.056, 1.056]])
+    agent.observe(0, 0, 1, 2)
+    # One next state, seen twice at step 1: no variance; min(100²·2³·3²·2·6²/2, 2²) = 4: b = 0.001 (56 + sqrt(8·4))
+    assert agent.q[0, 0, 1] == pytest.approx(1.056 + 0.056 + 0.001 * math.sqrt(32))
+    agent.observe(0, 0, 1, 1)
+    # Half 1.056, half 2: variance (0.944/2)²; N = 2. State 1 was never left at step 1 before: 4 for both.
+    bonus = math.sqrt(8 * 6 * 0.472**2 / 2) + 14 * 2 * 6 / 6 + math.sqrt(8 * 4 / 2)
+    assert agent.q[0, 0, 1] == pytest.approx(min(1.056 + 0.056 + 0.001 * math.sqrt(32), 1.528 + 0.001 * bonus))

@@ -76,3 +76,40 @@ def test_the_baselines_are_their_pseudocode(kind, literal_kind, data):
     getattr(literal, "plan", int)()
     tolerance = 1e-10 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
     np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(("kind", "literal_kind"), [
+    (ucbf.UCBB, reference.LiteralUCBB),
+    (ucbf.EarlySettled, reference.LiteralEarlySettled),
+    (ucbf.UCBVIBF, reference.LiteralUCBVIBF),
+    (ucbf.UBEV, reference.LiteralUBEV),
+])  # fmt: skip
+@given(data=st.data())
+@settings(max_examples=60)
+def test_the_rest_of_table_1_are_their_pseudocode(kind, literal_kind, data):
+    world = data.draw(any_world())
+    system = world.system
+    c = data.draw(st.sampled_from([1.0, 0.01, 0.0]))
+    agent = kind(system, c=c, p=0.1)
+    literal = literal_kind(system, agent.units, c, 0.1)
+    tolerance = 1e-10 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    o = system.state_offset
+    for h, s, a, s_next, w in transitions(world, 15, seed=4):
+        if h == 0:
+            agent.act(0, s + o)
+            getattr(literal, "plan", int)()
+            np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+        agent.observe(h, s + o, a, s_next + o, disturbance=w)
+        literal.observe(h, s, a, s_next, w)
+    getattr(literal, "plan", int)()
+    np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+    if kind is ucbf.EarlySettled:
+        for mine, theirs in (
+            ("upper", "QU"),
+            ("lower", "QL"),
+            ("reference", "QR"),
+            ("value_ref", "VR"),
+            ("value_low", "VL"),
+        ):
+            scaled = getattr(agent.learner, mine), getattr(literal, theirs)
+            np.testing.assert_allclose(*scaled, rtol=0, atol=1e-10 * (1 + np.abs(agent.units.cap).max()))

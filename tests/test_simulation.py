@@ -17,7 +17,7 @@ from ucbf.kernels import Draws
 from ucbf.planning import arena_of
 from worlds import any_told, any_world, puterman_inventory
 
-COMPILED = ["UCB-f", "UCB-H", "UCBVI"]
+COMPILED = ["UCB-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
 
 
 def step_by_step(agent, world, episodes, seed, after_the_episode=False):
@@ -89,7 +89,7 @@ import ucbf, numba
 worlds = [ucbf.random_world(n_states=9, n_actions=3, horizon=4, seed=2), bertsekas_inventory()]
 out = []
 for world in worlds:
-    for name in ("UCB-f", "UCB-H", "UCBVI", "greedy", "random"):
+    for name in sorted(ucbf.AGENTS.keys() - {"optimal"}):
         agent = ucbf.make_agent(name, world.system)
         run = ucbf.simulate(agent, world, 25, seed=3)
         out.append([x.hex() for x in (*run.gap.tolist(), *run.reward.tolist())])

@@ -1,8 +1,12 @@
 from ucbf.agents import AGENTS as AGENTS
+from ucbf.agents import UBEV as UBEV
+from ucbf.agents import UCBB as UCBB
 from ucbf.agents import UCBH as UCBH
 from ucbf.agents import UCBVI as UCBVI
+from ucbf.agents import UCBVIBF as UCBVIBF
 from ucbf.agents import Agent as Agent
 from ucbf.agents import CensoredWarning as CensoredWarning
+from ucbf.agents import EarlySettled as EarlySettled
 from ucbf.agents import Greedy as Greedy
 from ucbf.agents import Optimal as Optimal
 from ucbf.agents import Random as Random

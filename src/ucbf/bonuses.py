@@ -45,19 +45,29 @@ def scale_of(name: str, choices: tuple[str, ...], c: float | None) -> float:
     return SCALES[name] if c is None else real("c", c, 0)
 
 
+def log_term(system: System, p: float) -> float:
+    """ι = log(SAH/p)."""
+    return float(np.log(system.n_states * system.n_actions * system.horizon / p))
+
+
+def horizon_log_term(system: System, p: float, episodes: int) -> float:
+    """ℓ = log(5SAT/p), T = HK."""
+    return float(np.log(5 * system.n_states * system.n_actions * system.horizon * episodes / p))
+
+
 def bonus_of(
     name: str, system: System, units: Units, *, c: float, p: float, d: float = 0.0, episodes: int = 1
 ) -> Bonus:
     """The bonus ``name`` of the table above."""
-    S, A, H, zeta = system.n_states, system.n_actions, system.horizon, system.model_error
-    iota = np.log(S * A * H / p)
+    H, zeta = system.horizon, system.model_error
+    iota = log_term(system, p)
     L = lipschitz_of(system, units) / units.scale if zeta or d else 0.0
     width = {
         "theorem": c * np.sqrt(H**3 * iota),
         "online": c * np.sqrt(H**3 * iota) + L * np.sqrt(d),
         "experiment": c * H,
         "published": c * (H - np.arange(H)) * np.sqrt(iota),
-        "CH": 7 * c * H * np.log(5 * S * A * H * episodes / p),
+        "CH": 7 * c * H * horizon_log_term(system, p, episodes),
     }[name]
     floor = {"theorem": L * zeta, "experiment": c * zeta * L, "published": c * zeta / 2 * L}.get(name, 0.0)
     return Bonus(frozen(width * np.ones(H)), float(floor))

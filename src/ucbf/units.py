@@ -21,6 +21,7 @@ class Units(NamedTuple):
 
     scale: float
     cap: NDArray[np.float64]  # [H] the largest possible return from each step on, in the learner's units
+    floor: NDArray[np.float64]  # [H] the smallest, whatever the first action
 
 
 def units_of(system: System) -> Units:
@@ -28,17 +29,19 @@ def units_of(system: System) -> Units:
     H, m = system.horizon, system.mechanics
     least, most = reward_range(system)
     if least >= 0 and most <= 1 and not system.terminal.any():
-        return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))))
+        return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))), frozen(np.zeros(H)))
     high, low = np.empty((H + 1, system.n_states)), np.empty((H + 1, system.n_states))
     high[H] = low[H] = system.terminal
+    floor = np.empty(H)
     for h in range(H - 1, -1, -1):
         reward, after, landing = (table[h % len(table)] for table in (m.reward, m.after, m.landing))
         for pick, v in ((np.maximum, high), (np.minimum, low)):
             ahead = sliding(pick, landing + m.discount * v[h + 1][m.next_state], m.n_residuals)
             v[h] = (reward + ahead[after]).max(axis=1)
+        floor[h] = (reward + ahead[after])[np.isfinite(reward)].min()  # of the worst disturbances, which came last
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
-    return Units(scale, frozen(high[:H].max(axis=1) / scale))
+    return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
 
 
 def in_units(mechanics: Mechanics, units: Units) -> Mechanics:

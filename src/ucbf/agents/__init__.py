@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from ucbf.agents.base import Agent, CensoredWarning
+from ucbf.agents.early_settled import EarlySettled
 from ucbf.agents.fixed import Greedy, Optimal, Random
+from ucbf.agents.ubev import UBEV
+from ucbf.agents.ucb_b import UCBB
 from ucbf.agents.ucb_f import UCBf
 from ucbf.agents.ucb_h import UCBH
 from ucbf.agents.ucbvi import UCBVI
+from ucbf.agents.ucbvi_bf import UCBVIBF
 from ucbf.checks import one_of
 from ucbf.planning import checked_policy
 from ucbf.saving import read
 from ucbf.system import System
 
-AGENTS: dict[str, type[Agent]] = {kind.name: kind for kind in (UCBf, UCBH, UCBVI, Greedy, Random, Optimal)}
+KINDS = (UCBf, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
+AGENTS: dict[str, type[Agent]] = {kind.name: kind for kind in KINDS}
 
 
 def make_agent(name: str, system: System, **params: Any) -> Agent:
@@ -61,10 +66,14 @@ def load(path: str | os.PathLike[str], agent: type[Agent] | None = None) -> Agen
 
 __all__ = [
     "AGENTS",
+    "UBEV",
+    "UCBB",
     "UCBH",
     "UCBVI",
+    "UCBVIBF",
     "Agent",
     "CensoredWarning",
+    "EarlySettled",
     "Greedy",
     "Optimal",
     "Random",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ucbf import kernels
-from ucbf.agents.base import CompiledAgent
-from ucbf.agents.ucb_h import optimistic_table
+from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import bonus_of, scale_of
 from ucbf.checks import real, whole
 from ucbf.system import System
@@ -15,7 +13,7 @@ from ucbf.system import System
 BONUSES = ("CH", "experiment", "published")
 
 
-class UCBVI(CompiledAgent):
+class UCBVI(BlindAgent):
     """Counts transitions for each step, state and action, and plans with a bonus before every episode.
 
     ``Q = min(Q before, cap, r + P̂V + b)``, backwards from the last step; pairs never visited keep the cap.
@@ -52,26 +50,9 @@ class UCBVI(CompiledAgent):
     ) -> None:
         c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, bonus=bonus, episodes=whole("episodes", episodes, 1))
-        H, S, A = system.f.shape
         self.learner = kernels.UCBVIState(
-            **optimistic_table(self, knows_last=bonus == "published"),
-            seen=np.zeros((H, S, S * A)),
-            visits=np.zeros((H, S, A), np.int64),
-            landed=np.zeros((H, S, A)),
-            share=np.zeros((H, S, A)),
-            bonus=np.zeros((H, S, A)),
-            stale=np.zeros(1, np.int64),
-            ahead=np.zeros(S * A),
+            **self.optimistic_table(knows_last=bonus == "published"),
+            **self.counts(),
+            bonus=np.zeros(system.f.shape),
             width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
         )
-
-    @property
-    def uses_residual(self) -> bool:
-        """Only to work out the landing reward that was paid."""
-        return self.system.landing is not None
-
-    @property
-    def q(self) -> NDArray[np.float64]:
-        """[H, S, A]; -inf where the action does not exist."""
-        self.renew()
-        return self._in_user_units(self.learner.q)

@@ -1,0 +1,52 @@
+"""UCB-B: optimistic Q-learning with a Bernstein bonus, not told f."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ucbf import kernels
+from ucbf.agents.blind import BlindAgent
+from ucbf.bonuses import log_term
+from ucbf.checks import real
+from ucbf.system import System
+
+
+class UCBB(BlindAgent):
+    """Q-learning like UCB-H, whose bonus follows the variance of what came after the pair.
+
+    With W the variance of the targets so far, ``β_t = c min( sqrt(H/t (W + H) ι) + sqrt(H⁷SA) ι/t, sqrt(H³ι/t) )`` and
+    ``b_t = (β_t - (1-α) β_{t-1}) / (2α)``; ``Q <- (1-α) Q + α [ r + V_{h+1}(s') + b_t ]``, ``V = min(cap, max_a Q)``.
+    Regret O(sqrt(H³SAT) + sqrt(H⁹S³A³)); one update a step, SAH memory. To be preferred to UCB-H where values vary
+    little and there is time: its second term takes over only after about H⁴SA visits.
+
+    Parameters
+    ----------
+    system
+        Sizes and rewards; f serves only to work out the landing reward that was paid.
+    c
+        Both constants of the bonus. The theorem wants them large enough; 1 by default.
+    p
+        Probability with which the theorem may fail.
+
+    References
+    ----------
+    Jin, Allen-Zhu, Bubeck, Jordan (2018), Is Q-learning provably efficient?, Algorithm 2.
+    """
+
+    name = "UCB-B"
+
+    def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01) -> None:
+        c, p = real("c", c, 0), real("p", p, 0, 1, open_low=True)
+        super().__init__(system, c=c, p=p)
+        shape, table = system.f.shape, self.optimistic_table()
+        del table["learned_steps"]
+        self.learner = kernels.UCBBState(
+            **table,
+            visits=np.zeros(shape, np.int64),
+            total=np.zeros(shape),
+            squares=np.zeros(shape),
+            beta=np.zeros(shape),
+            cap=self.units.cap,
+            c=c,
+            log_term=log_term(system, p),
+        )
