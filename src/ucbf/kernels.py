@@ -187,6 +187,7 @@ def episode(
 
 _UPDATES: dict[type, Callable[..., bool]] = {}
 _RENEWALS: dict[type, Callable[..., int]] = {}
+_IMPROVEMENTS: dict[type, Callable[..., None]] = {}
 
 
 def update(told: Mechanics, learner: Any, h: int, s: int, a: int, s_next: int, j: int) -> bool:
@@ -199,6 +200,11 @@ def renew(told: Mechanics, learner: Any) -> int:
     return _RENEWALS[type(learner)](told, learner)
 
 
+def improve(told: Mechanics, learner: Any, h: int) -> None:
+    """Renew q of step h, for a learner that plans."""
+    _IMPROVEMENTS[type(learner)](told, learner, h)
+
+
 @overload(update, strict=False, jit_options={"forceinline": True})
 def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: Any, j: Any) -> Any:
     kernel = _UPDATES[learner.instance_class]
@@ -209,6 +215,12 @@ def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: An
 def _compiled_renew(told: Any, learner: Any) -> Any:
     kernel = _RENEWALS[learner.instance_class]
     return lambda told, learner: kernel(told, learner)
+
+
+@overload(improve, strict=False, jit_options={"forceinline": True})
+def _compiled_improve(told: Any, learner: Any, h: Any) -> Any:
+    kernel = _IMPROVEMENTS[learner.instance_class]
+    return lambda told, learner, h: kernel(told, learner, h)
 
 
 @inlined
@@ -405,6 +417,20 @@ def sum_ahead(told: Mechanics, learner: Any, h: int) -> None:
             learner.ahead[pair] += v * learner.seen[h, s_next, pair]
 
 
+@compiled
+def plan_again(told: Mechanics, learner: Any) -> int:
+    """Backward induction with the counts, if there is news; the last step whose policy changed, or -1."""
+    top = -1
+    if learner.stale[0]:
+        learner.stale[0] = 0
+        for h in range(told.horizon - 1, -1, -1):
+            sum_ahead(told, learner, h)
+            improve(told, learner, h)
+            if settle(learner, h) and top < 0:
+                top = h
+    return top
+
+
 @inlined
 def settle(learner: Any, h: int) -> bool:
     """Renew value and policy of step h from q; whether the policy changed."""
@@ -420,31 +446,23 @@ def settle(learner: Any, h: int) -> bool:
 
 
 @inlined
+def ucbvi_improve(told: Mechanics, learner: UCBVIState, h: int) -> None:
+    """Azar et al. (2017), Algorithm 2: Q = min(Q before, cap, r + P̂V + b); pairs never visited keep the cap."""
+    q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
+    for s in range(q.shape[1] if h < learner.learned_steps else 0):
+        for a in range(A):
+            if learner.visits[h, s, a] > 0:
+                mean = (learner.landed[h, s, a] + learner.ahead[s * A + a]) * learner.share[h, s, a]
+                q[h, s, a] = min(q[h, s, a], told.reward[r, s, a] + mean + learner.bonus[h, s, a])
+
+
+@inlined
 def ucbvi_update(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Count; planning waits for the next episode."""
     if h < learner.learned_steps:
         count(told, learner, h, s, a, s_next, j)
         learner.bonus[h, s, a] = learner.width[h] / math.sqrt(learner.visits[h, s, a])
     return False
-
-
-@compiled
-def ucbvi_renew(told: Mechanics, learner: UCBVIState) -> int:
-    """Azar et al. (2017), Algorithm 2: backward induction, Q = min(Q before, cap, r + P̂V + b)."""
-    top = -1
-    if learner.stale[0]:
-        learner.stale[0] = 0
-        for h in range(learner.learned_steps - 1, -1, -1):
-            sum_ahead(told, learner, h)
-            q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
-            for s in range(q.shape[1]):
-                for a in range(A):
-                    if learner.visits[h, s, a] > 0:
-                        mean = (learner.landed[h, s, a] + learner.ahead[s * A + a]) * learner.share[h, s, a]
-                        q[h, s, a] = min(q[h, s, a], told.reward[r, s, a] + mean + learner.bonus[h, s, a])
-            if settle(learner, h) and top < 0:
-                top = h
-    return top
 
 
 # -- UCBVI-BF ---------------------------------------------------------------------------------------------
@@ -477,45 +495,31 @@ def ucbvi_bf_update(told: Mechanics, learner: UCBVIBFState, h: int, s: int, a: i
 
 
 @inlined
-def ucbvi_bf_bonus(told: Mechanics, learner: UCBVIBFState, h: int, s: int, a: int) -> float:
-    """Azar et al. (2017), bonus of Algorithm 4: variance, range, and what the next states' bonuses may still be off.
+def ucbvi_bf_improve(told: Mechanics, learner: UCBVIBFState, h: int) -> None:
+    """Q = min(Q before, cap, r + P̂V + b) with the bonus of Algorithm 4 of Azar et al. (2017).
 
-    sqrt(8ℓ Var_P̂(V)/N) + 14Hℓ/(3N) + sqrt(8 Σ_y P̂(y) min(100² H³S²Aℓ²/N'_{h+1}(y), H²) / N)
+    b = c ( sqrt(8ℓ Var_P̂(V)/N) + 14Hℓ/(3N) + sqrt(8 Σ_y P̂(y) min(100² H³S²Aℓ²/N'_{h+1}(y), H²) / N) ): variance,
+    range, and what the bonuses of the next states y may still be off; nothing follows the last step.
     """
-    H, (S, A) = told.horizon, learner.q.shape[1:]
-    n, log_term, pair = learner.visits[h, s, a], learner.log_term, s * A + a
-    mean, square, later = 0.0, 0.0, 0.0
-    for y in range(S):
-        p = learner.seen[h, y, pair] / n
-        if p > 0:
-            v = told.discount * learner.value[h + 1, y]
-            mean += p * v
-            square += p * v * v
-            if h + 1 < H:
-                later += p * min(1e4 * H**3 * S * S * A * log_term**2 / learner.arrived[h + 1, y], float(H * H))
-    variance = max(square - mean * mean, 0.0)
-    bonus: float = math.sqrt(8 * log_term * variance / n) + 14 * H * log_term / (3 * n) + math.sqrt(8 * later / n)
-    return learner.c * bonus
-
-
-@compiled
-def ucbvi_bf_renew(told: Mechanics, learner: UCBVIBFState) -> int:
-    """Backward induction, Q = min(Q before, cap, r + P̂V + b)."""
-    top = -1
-    if learner.stale[0]:
-        learner.stale[0] = 0
-        for h in range(told.horizon - 1, -1, -1):
-            sum_ahead(told, learner, h)
-            q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
-            for s in range(q.shape[1]):
-                for a in range(A):
-                    if learner.visits[h, s, a] > 0:
-                        mean = (learner.landed[h, s, a] + learner.ahead[s * A + a]) * learner.share[h, s, a]
-                        bonus = ucbvi_bf_bonus(told, learner, h, s, a)
-                        q[h, s, a] = min(q[h, s, a], told.reward[r, s, a] + mean + bonus)
-            if settle(learner, h) and top < 0:
-                top = h
-    return top
+    H, (S, A), log_term, q = told.horizon, learner.q.shape[1:], learner.log_term, learner.q
+    for s in range(S):
+        for a in range(A):
+            n = learner.visits[h, s, a]
+            if n == 0:
+                continue
+            mean, square, later = 0.0, 0.0, 0.0
+            for y in range(S):
+                p = learner.seen[h, y, s * A + a] / n
+                if p > 0:
+                    v = told.discount * learner.value[h + 1, y]
+                    mean += p * v
+                    square += p * v * v
+                    if h + 1 < H:
+                        later += p * min(1e4 * H**3 * S * S * A * log_term**2 / learner.arrived[h + 1, y], float(H * H))
+            spread = math.sqrt(8 * log_term * max(square - mean * mean, 0.0) / n)
+            bonus = spread + 14 * H * log_term / (3 * n) + math.sqrt(8 * later / n)
+            paid = told.reward[h % len(told.reward), s, a] + learner.landed[h, s, a] * learner.share[h, s, a]
+            q[h, s, a] = min(q[h, s, a], paid + mean + learner.c * bonus)
 
 
 # -- UBEV -------------------------------------------------------------------------------------------------
@@ -549,26 +553,18 @@ def ubev_update(told: Mechanics, learner: UBEVState, h: int, s: int, a: int, s_n
     return False
 
 
-@compiled
-def ubev_renew(told: Mechanics, learner: UBEVState) -> int:
+@inlined
+def ubev_improve(told: Mechanics, learner: UBEVState, h: int) -> None:
     """Dann et al. (2017), Algorithm 1: Q = r + min(max V_{h+1}, P̂V + span φ); landing is part of what follows."""
-    top = -1
-    if learner.stale[0]:
-        learner.stale[0] = 0
-        for h in range(told.horizon - 1, -1, -1):
-            sum_ahead(told, learner, h)
-            q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
-            most = told.discount * learner.value[h + 1].max() + told.landing[h % len(told.landing)].max()
-            for s in range(q.shape[1]):
-                for a in range(A):
-                    follows = most
-                    if learner.visits[h, s, a] > 0:
-                        mean = (learner.landed[h, s, a] + learner.ahead[s * A + a]) * learner.share[h, s, a]
-                        follows = min(most, mean + learner.span[h] * learner.phi[h, s, a])
-                    q[h, s, a] = told.reward[r, s, a] + follows
-            if settle(learner, h) and top < 0:
-                top = h
-    return top
+    q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
+    most = told.discount * learner.value[h + 1].max() + told.landing[h % len(told.landing)].max()
+    for s in range(q.shape[1]):
+        for a in range(A):
+            follows = most
+            if learner.visits[h, s, a] > 0:
+                mean = (learner.landed[h, s, a] + learner.ahead[s * A + a]) * learner.share[h, s, a]
+                follows = min(most, mean + learner.span[h] * learner.phi[h, s, a])
+            q[h, s, a] = told.reward[r, s, a] + follows
 
 
 # -- UCB-B ------------------------------------------------------------------------------------------------
@@ -693,5 +689,6 @@ _UPDATES.update(
 )
 _RENEWALS.update(
     dict.fromkeys((Fixed, UCBfState, UCBHState, UCBBState, EarlySettledState), renew_nothing)
-    | {UCBVIState: ucbvi_renew, UCBVIBFState: ucbvi_bf_renew, UBEVState: ubev_renew}
+    | dict.fromkeys((UCBVIState, UCBVIBFState, UBEVState), plan_again)
 )
+_IMPROVEMENTS.update({UCBVIState: ucbvi_improve, UCBVIBFState: ucbvi_bf_improve, UBEVState: ubev_improve})
