@@ -1,0 +1,145 @@
+"""The paper's bounds as functions. Each says what is proved and what is an order only.
+
+Values are in the user's units. Where a bound needs L and the system does not give it, the one of
+:func:`ucbf.bonuses.lipschitz_of` is taken. c and p are those of the bonus "theorem" with the clock "episode".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.bonuses import lipschitz_of, log_term
+from ucbf.checks import real, whole
+from ucbf.planning import optimal
+from ucbf.system import System
+from ucbf.units import units_of
+from ucbf.world import World
+
+
+def weights(horizon: int, t: int) -> NDArray[np.float64]:
+    """[t] α_t^i, i = 1..t: the weight of the i-th target after t updates, α_i Π_{j>i} (1 - α_j), α_i = (H+1)/(H+i).
+
+    They sum to 1; none exceeds 2H/t, nor does the sum of their squares (Jin et al. 2018, Lemma 4.1).
+    """
+    H, i = whole("horizon", horizon, 1), np.arange(1, whole("t", t, 1) + 1)
+    alpha = (H + 1) / (H + i)
+    later = np.append(np.cumprod((1 - alpha)[:0:-1])[::-1], 1.0)  # Π_{j>i} (1 - α_j)
+    product: NDArray[np.float64] = alpha * later
+    return product
+
+
+def error_bounds(system: System, t: int, c: float = 1.0, p: float = 0.01) -> NDArray[np.float64]:
+    """[H] P_h^t / sqrt(t): how far Q^k at the action it chooses can be above Q*, after t = k-1 episodes.
+
+    P_h^t = 4 (1 + 1/H) (c sqrt(H³ι) + Lζ sqrt(t)) + (1 + 1/H) P_{h+1}^t, P_H^t = 0. Proved, with probability 1-p and a
+    large enough c: ``0 <= (V^k - V*)(s) <= (Q^k - Q*)(s, π_k(s)) <= P_h^t / sqrt(t)``.
+    """
+    fixed, growing = _error_parts(system, c, p)
+    bounds: NDArray[np.float64] = fixed / np.sqrt(whole("t", t, 1)) + growing
+    return bounds
+
+
+def gap_bound(system: System, k: int, c: float = 1.0, p: float = 0.01) -> float:
+    """A bound on the gap of episode k: Σ_h P_h^t / sqrt(t), t = k-1, and never more than returns can differ.
+
+    Proved: V*_h - V^π_h <= V^k_h - V^π_h <= (Q^k - Q*)(s, π_k(s)) + E[(V* - V^π)_{h+1}], step by step.
+    """
+    return float(_gap_bounds(system, np.array([whole("k", k, 1)]), c, p)[0])
+
+
+def regret_bound(system: System, episodes: int, c: float = 1.0, p: float = 0.01) -> float:
+    """Theorem 1 with the constants of its proof: the sum of the gap bounds of K episodes.
+
+    Of the order sqrt(H⁶ T ι) + LζHT, T = HK; free of S and A but for the logarithm ι = log(SAH/p).
+    """
+    return float(_gap_bounds(system, np.arange(1, whole("episodes", episodes, 1) + 1), c, p).sum())
+
+
+class Horizon(NamedTuple):
+    """After ``episodes`` the policy is within the asked-for ε plus ``leftover`` of optimal."""
+
+    episodes: int
+    leftover: float  # what a wrong f costs for ever, of the order LζH²
+
+
+def episodes_for(system: System, epsilon: float, c: float = 1.0, p: float = 0.01) -> Horizon:
+    """Theorem 2 with the constants of its proof: how many episodes make the policy (ε + O(LζH²))-optimal.
+
+    The smallest k whose gap bound, but for the part that ζ adds, is at most ε; of the order H⁷ι/ε².
+    """
+    fixed, growing = _error_parts(system, c, p)
+    asked = real("epsilon", epsilon, 0, open_low=True)
+    return Horizon(1 + int(np.ceil((fixed.sum() / asked) ** 2)), float(growing.sum()))
+
+
+def lipschitz_constants(system: System) -> dict[str, float]:
+    """Lipschitz constants in the state of f, r and landing, and the L for V* that they give (proved).
+
+    L_h <= L_r + L_f (L_landing + γ L_{h+1}), never more than returns can differ; where neighbours may have other
+    actions or wrap to the other end, the difference of returns is all that can be said.
+    """
+
+    def steepest(table: NDArray[np.generic]) -> float:
+        return float(np.abs(np.diff(table, axis=1)).max(initial=0))
+
+    landing = 0.0 if system.landing is None else steepest(system.landing)
+    bound = lipschitz_of(system.replace(lipschitz=None), units_of(system))
+    return {"f": steepest(system.f), "reward": steepest(system.reward), "landing": landing, "value": bound}
+
+
+def measured_lipschitz(world: World) -> float:
+    """The smallest L for V* of a solved world: the largest difference of neighbours, across the seam if states wrap."""
+    v = optimal(world).v
+    steps = [np.abs(np.diff(v, axis=1))]
+    if world.system.boundary == "wrap":
+        steps.append(np.abs(v[:, :1] - v[:, -1:]))
+    return float(max(step.max(initial=0) for step in steps))
+
+
+def regret_orders(
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    steps: int,
+    lipschitz: float = 0.0,
+    model_error: float = 0.0,
+    d: float = 0.0,
+) -> dict[str, float]:
+    """Table 1 of the paper: the order of the regret after T steps, without constants and logarithms.
+
+    "UCB-f, online" is Theorem 3: an estimate of f that improves like sqrt(d/k). Orders only: they say how regret grows,
+    not how large it is.
+    """
+    given = {"n_states": n_states, "n_actions": n_actions, "horizon": horizon, "steps": steps}
+    S, A, H, T = (float(whole(name, number, 1)) for name, number in given.items())
+    return {
+        "UCBVI": (H**2 * S * A * T) ** 0.5 + H**4 * S**2 * A,
+        "UBEV": (H**3 * S * A * T) ** 0.5 + H**2 * S**3 * A**2,
+        "UCB-H": (H**4 * S * A * T) ** 0.5,
+        "Q-EarlySettled-Advantage": (H**2 * S * A * T) ** 0.5 + H**6 * S * A,
+        "UCB-f": (H**6 * T) ** 0.5 + lipschitz * model_error * H * T,
+        "UCB-f, online": (H**6 * T) ** 0.5 + lipschitz * (H * d * T) ** 0.5,
+    }
+
+
+def _error_parts(system: System, c: float, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
+    H, units = system.horizon, units_of(system)
+    step = 1 + 1 / H
+    shape = np.zeros(H + 1)  # P_h^t = shape[h] (c sqrt(H³ι) + Lζ sqrt(t))
+    for h in range(H - 1, -1, -1):
+        shape[h] = 4 * step + step * shape[h + 1]
+    iota = log_term(system, real("p", p, 0, 1, open_low=True))
+    L = lipschitz_of(system, units) if system.model_error else 0.0
+    return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
+
+
+def _gap_bounds(system: System, k: NDArray[np.int64], c: float, p: float) -> NDArray[np.float64]:
+    fixed, growing = _error_parts(system, c, p)
+    most = units_of(system).scale * system.horizon
+    with np.errstate(divide="ignore"):
+        bounds: NDArray[np.float64] = np.minimum(most, fixed.sum() / np.sqrt(k - 1) + growing.sum())
+    return bounds
