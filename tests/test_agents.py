@@ -222,7 +222,7 @@ BLIND = [  # with the theorems' constants, and with smaller ones for which bound
 
 
 @pytest.mark.parametrize(("kind", "params", "c"), BLIND)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 30))])
 def test_the_baselines_stay_optimistic(kind, params, c, seed):
     world = ucbf.random_world(n_states=4, n_actions=2, horizon=3, max_disturbance=2, lipschitz=None, seed=seed)
     plan, agent = ucbf.optimal(world), kind(world.system, c=c, **params)

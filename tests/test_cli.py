@@ -80,6 +80,15 @@ def test_figure1_quick_is_one_command(tmp_path):
     assert (tmp_path / "figure.png").exists()
 
 
+@pytest.mark.slow
+def test_table1_quick_prints_the_table_and_draws_a_picture(tmp_path):
+    said = ucbf("table1", "--quick", "--out", tmp_path).stdout
+    assert "Q-EarlySettled-Advantage" in said
+    assert "regret ~ (SA)^" in said
+    for name in ("table1.md", "table1.csv", "table1.png", "table1.svg", "table1.pdf"):
+        assert (tmp_path / name).stat().st_size > 500
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -164,7 +173,7 @@ def test_shards_in_several_folders_are_drawn_together(folder, tmp_path):
 
 def test_help_names_every_command():
     said = ucbf("--help").stdout
-    assert all(command in said for command in ("figure1", "run", "status", "plot"))
+    assert all(command in said for command in ("figure1", "table1", "run", "status", "plot"))
     assert "--ray-address" in ucbf("figure1", "--help").stdout
 
 

@@ -56,7 +56,7 @@ def test_the_interval_covers_the_mean_as_often_as_it_says():
 
 
 def test_tables_read_alike(results):
-    text, table = reports.comma_separated(results), reports.markdown(results)
+    text, table = reports.comma_separated(reports.summary(results)), reports.markdown(results)
     assert text.count("\n") == 1 + 4
     assert table.splitlines()[2].startswith("| A = 2 | UCB-f | 6 | ")
     assert "| never |" in table

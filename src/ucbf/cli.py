@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter, Token
@@ -19,8 +19,9 @@ from ucbf import __version__
 from ucbf.errors import UserError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ucbf.studies.spec import Study
-    from ucbf.studies.store import Results
 
 app = App(
     name="ucbf",
@@ -65,6 +66,26 @@ def figure1(
     folder = out or Path("results") / ("figure1-quick" if quick else "figure1")
     if _run(study, folder, jobs, engine, ray_address, shard):
         _draw(folder, band, scale)
+
+
+@app.command
+def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
+    """Measure what the paper's Table 1 states: how time, memory and regret grow with states and actions."""
+    from ucbf import reports, table1
+    from ucbf.studies.store import write_whole
+
+    folder = out or Path("results") / ("table1-quick" if quick else "table1")
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = table1.QUICK if quick else table1.FULL
+    with _progress("algorithms") as progress:
+        measured = table1.measure_all(sizes, seed, progress)
+    rows = table1.rows(measured)
+    columns, cells = list(rows[0]), [list(row.values()) for row in rows]
+    write_whole(folder / "table1.md", reports.markdown_table(columns, cells).encode())
+    write_whole(folder / "table1.csv", reports.comma_separated(table1.numbers(measured, sizes)).encode())
+    pictures = _save(folder, "table1", lambda figures: figures.growth_figure(measured, sizes))
+    _print_table(columns, cells, f"H = {table1.HORIZON}, regret of {sizes.episodes} episodes; ± two standard errors")
+    print(f"written to {folder}: table1.md, table1.csv, {', '.join(pictures)}")
 
 
 @app.command
@@ -153,51 +174,56 @@ def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address:
 
 def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     """Write figure.png, figure.svg, figure.pdf, summary.csv and summary.md, and print the table."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from ucbf import reports
     from ucbf.studies.store import read_results, write_whole
 
     results = read_results(folder, *more)
     columns = reports.heading(results)
-    table = Table(*columns.values(), box=None, title=f"{results.study.name}: {results.study.episodes} episodes")
-    last = ""
-    for row in reports.summary(results):
-        if row["panel"] != last and last:
-            table.add_section()
-        shown = [escape(cell) for cell in reports.cells(row, columns)]
-        table.add_row("" if row["panel"] == last else shown[0], *shown[1:])
-        last = row["panel"]
+    shown = [reports.cells(row, columns) for row in reports.summary(results)]
     write_whole(folder / "summary.md", reports.markdown(results).encode())
-    write_whole(folder / "summary.csv", reports.comma_separated(results).encode())
-    written = ["summary.md", "summary.csv", *_pictures(results, folder, band, scale)]
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    write_whole(folder / "summary.csv", reports.comma_separated(reports.summary(results)).encode())
+    pictures = _save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
+    written = ["summary.md", "summary.csv", *pictures]
+    _print_table(list(columns.values()), shown, f"{results.study.name}: {results.study.episodes} episodes")
     print(f"written to {folder}: {', '.join(written)}")
 
 
-def _pictures(results: Results, folder: Path, band: str, scale: str) -> list[str]:
+def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
+    """A table on the terminal; a first cell that repeats is left out."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*columns, box=None, title=title)
+    last = ""
+    for row in rows:
+        table.add_row("" if row[0] == last else escape(row[0]), *map(escape, row[1:]))
+        last = row[0]
+    Console(width=None if sys.stdout.isatty() else 150).print(table)
+
+
+def _save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[str]:
+    """Draw a figure and write it as PNG, SVG and PDF; the names of the files."""
     import io
 
     from ucbf.studies.store import write_whole
 
     try:
-        from ucbf.figures import gap_figure
+        from ucbf import figures
     except ImportError:
         raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
-    figure = gap_figure(results, band, scale)
+    figure = draw(figures)
     names = []
     for kind in ("png", "svg", "pdf"):
         content = io.BytesIO()
         figure.savefig(content, format=kind, dpi=160)
-        names.append(f"figure.{kind}")
+        names.append(f"{name}.{kind}")
         write_whole(folder / names[-1], content.getvalue())
     return names
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def _progress(what: str = "runs") -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, a line for every few percent elsewhere; both on standard error."""
     if not sys.stderr.isatty():
         last = -1
@@ -207,7 +233,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
             percent = 5 * (20 * done // total)
             if percent > last:
                 last = percent
-                print(f"{done} of {total} runs ({percent} %)", file=sys.stderr, flush=True)
+                print(f"{done} of {total} {what} ({percent} %)", file=sys.stderr, flush=True)
 
         yield say
         return
@@ -221,9 +247,9 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn,
     )
 
-    parts = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    parts = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("runs", total=None, rate="")
+        task = bar.add_task(what, total=None, rate="")
         first: list[int] = []
 
         def show(done: int, total: int) -> None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from ucbf.checks import one_of
 from ucbf.reports import Curve, curves_of, interval, panel_title
 from ucbf.studies.store import Results
+from ucbf.table1 import Measurement, Sizes
 
 # Okabe and Ito's colours, told apart by all eyes, and dashes for those who print in grey.
 STYLES = [
@@ -41,7 +42,9 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
     labels = list(dict.fromkeys(curve.label for curve in curves))
     columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = Figure(figsize=(0.6 + 3.6 * columns, 1.1 + 2.7 * rows), layout="constrained")
+    beside = columns == 1  # the legend, where there is no room above
+    size = (8.6, 1.1 + 3.3 * rows) if beside else (0.6 + 3.6 * columns, 1.1 + 2.7 * rows)
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     for ax, panel in zip(axes, panels, strict=False):
         for curve in curves:
@@ -68,7 +71,8 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
     figure.supxlabel(f"episode   ({counted} worlds a panel; {BANDS[band]})", fontsize=10)
     figure.supylabel("gap to the optimal value", fontsize=10)
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 7), frameon=False, fontsize=9)
+    place = {"loc": "outside right upper"} if beside else {"loc": "outside upper center", "ncols": min(len(names), 7)}
+    figure.legend(handles, names, frameon=False, fontsize=9, **place)
     return figure
 
 
@@ -87,3 +91,32 @@ def _draw(ax: Axes, curve: Curve, style: tuple[str, object], band: str) -> None:
         low, high = mean - half, mean + half
     ax.fill_between(curve.episodes, np.maximum(low, 0), high, color=colour, alpha=0.18, linewidth=0)
     ax.plot(curve.episodes, mean, color=colour, linestyle=dashes, linewidth=1.6, label=_plain(curve.label))
+
+
+def growth_figure(measured: list[Measurement], sizes: Sizes) -> Figure:
+    """How time, memory and regret grow, on log-log axes, a line for each algorithm."""
+    figure = Figure(figsize=(13, 3.9), layout="constrained")
+    axes = figure.subplots(1, 4)
+    pairs = [s * sizes.regret_actions for s in sizes.regret_states]
+    panels = (
+        ("time a step (ns)", "states S", sizes.states, [1e9 * m.time_states for m in measured]),
+        ("time a step (ns)", "actions A", sizes.actions, [1e9 * m.time_actions for m in measured]),
+        ("memory (bytes)", "states S", sizes.states, [m.memory_states for m in measured]),
+        (
+            f"regret of {sizes.episodes} episodes",
+            "states times actions SA",
+            pairs,
+            [m.regret.mean(1) for m in measured],
+        ),
+    )
+    for ax, (what, along, n, values) in zip(axes, panels, strict=True):
+        for i, m in enumerate(measured):
+            colour, dashes = STYLES[i % len(STYLES)]
+            ax.plot(n, values[i], color=colour, linestyle=dashes, marker="o", markersize=3, label=m.agent)
+        ax.set(xscale="log", yscale="log", xlabel=along, title=what, xticks=n, xticklabels=[str(x) for x in n])
+        ax.minorticks_off()
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="#e8e8e8")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False, fontsize=9)
+    return figure

@@ -264,6 +264,15 @@ def replay(told: Mechanics, learner: Any, j: Ints) -> None:
             update(told, learner, h, 0, 0, 0, j[k, h])
 
 
+@compiled
+def relearn(told: Mechanics, learner: Any, states: Ints, actions: Ints, j: Ints) -> None:
+    """Learn from recorded episodes, as in :func:`run` but without the world. states: [K, H+1], actions, j: [K, H]."""
+    for k in range(len(actions)):
+        renew(told, learner)
+        for h in range(told.horizon):
+            update(told, learner, h, states[k, h], actions[k, h], states[k, h + 1], j[k, h])
+
+
 @inlined
 def keep_best(policy: Ints, h: int, s: int, a: int) -> bool:
     """Write action a into a policy [H, S]; whether that changed it."""

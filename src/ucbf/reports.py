@@ -125,15 +125,17 @@ def cells(row: dict[str, Any], columns: dict[str, str]) -> list[str]:
 def markdown(results: Results) -> str:
     """The summary as a Markdown table."""
     columns = heading(results)
-    lines = ["| " + " | ".join(columns.values()) + " |", "|" + "---|" * len(columns)]
-    rows = [[cell.replace("|", "\\|") for cell in cells(row, columns)] for row in summary(results)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    return markdown_table(list(columns.values()), [cells(row, columns) for row in summary(results)])
 
 
-def comma_separated(results: Results) -> str:
-    """The summary as CSV, every number in full."""
-    rows = summary(results)
+def markdown_table(columns: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def comma_separated(rows: list[dict[str, Any]]) -> str:
+    """Rows as CSV, every number in full."""
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=list(rows[0]))
     writer.writeheader()

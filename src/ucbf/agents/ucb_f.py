@@ -21,7 +21,8 @@ class UCBf(CompiledAgent):
     After s, a -> s' at step h the residual w = s' - f(s, a) teaches every pair at once:
     ``Q_h(s,a) <- (1-α) Q_h(s,a) + α [ r_h(s,a) + V_{h+1}(f(s,a) + w) + b ]``, ``V_h = min(cap, max_a Q_h)``,
     α = (H+1)/(H+n). Q depends on the pair only through r and f(s, a), so that an average over after-states is
-    kept instead of Q: memory S·H instead of S·A·H. Regret O(sqrt(H⁶T) + LζHT), free of S and A.
+    kept instead of Q: memory S·H instead of S·A·H. Regret O(sqrt(H⁶T) + LζHT), free of S and A; time SA a step. The one
+    to use wherever the mechanics are known.
 
     Parameters
     ----------

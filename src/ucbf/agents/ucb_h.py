@@ -17,7 +17,8 @@ class UCBH(BlindAgent):
     """Optimistic Q-learning, one state and action at a time.
 
     At the t-th visit of (s, a) at step h: ``Q <- (1-α) Q + α [ r + V_{h+1}(s') + b ]``, α = (H+1)/(H+t),
-    ``V = min(cap, max_a Q)``. Regret O(sqrt(H⁴SAT)); one update a step.
+    ``V = min(cap, max_a Q)``. Regret O(sqrt(H⁴SAT)); one update a step, SAH memory. The cheapest baseline, and the
+    simplest to reason about, where nothing is known of f.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ class UCBVI(BlindAgent):
     """Counts transitions for each step, state and action, and plans with a bonus before every episode.
 
     ``Q = min(Q before, cap, r + P̂V + b)``, backwards from the last step; pairs never visited keep the cap.
-    Regret O(sqrt(H²SAT) + H⁴S²A); one plan an episode, S²AH numbers of memory.
+    Regret O(sqrt(H²SAT) + H⁴S²A); one plan an episode (S²AH time), S²AH numbers of memory. Makes more of every
+    transition than Q-learning does, where the tables fit.
 
     Parameters
     ----------
