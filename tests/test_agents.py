@@ -215,17 +215,12 @@ def test_the_bonus_is_what_keeps_it_there(seed):
 
 
 CH = {"bonus": "CH"}
-BLIND = [  # with the theorems' constants, and with smaller ones for which bounds come down from the cap and still hold
-    (ucbf.UCBVI, CH, 1.0), (ucbf.UCBVI, CH, 0.01), (ucbf.UCBVIBF, {}, 1.0), (ucbf.UCBVIBF, {}, 0.02),
-    (ucbf.UBEV, {}, 1.0), (ucbf.EarlySettled, {}, 1.0), (ucbf.EarlySettled, {}, 0.1),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "params", "c"), BLIND)
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 30))])
-def test_the_baselines_stay_optimistic(kind, params, c, seed):
+def check_optimism(kind, params, seed):
+    """Q >= Q* (and, for its three bounds, Q^L <= Q* <= Q^U, Q^R) through 3,000 episodes; the agent at the end."""
     world = ucbf.random_world(n_states=4, n_actions=2, horizon=3, max_disturbance=2, lipschitz=None, seed=seed)
-    plan, agent = ucbf.optimal(world), kind(world.system, c=c, **params)
+    plan, agent = ucbf.optimal(world), kind(world.system, **params)
     for k in range(60):
         ucbf.simulate(agent, world, 50, seed=k)
         assert (agent.q >= plan.q - 1e-10).all(), k
@@ -234,8 +229,26 @@ def test_the_baselines_stay_optimistic(kind, params, c, seed):
                 assert (bound >= plan.q - 1e-10).all(), k
             assert (agent.learner.lower <= plan.q + 1e-10).all(), k
             assert (agent.learner.value_low <= plan.v + 1e-10).all(), k
-    if c < 1 or kind is ucbf.UBEV:
-        assert (agent.q[0].max(axis=1) < 3).any()
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"), [(ucbf.UCBVI, {**CH, "c": 1.0}), (ucbf.UCBVIBF, {}), (ucbf.UBEV, {}), (ucbf.EarlySettled, {})]
+)
+@pytest.mark.parametrize("seed", range(30))
+def test_with_their_theorems_constants_the_baselines_stay_optimistic(kind, params, seed):
+    check_optimism(kind, params, seed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [(ucbf.UCBVI, {**CH, "c": 0.01}), (ucbf.UCBVIBF, {"c": 0.02}), (ucbf.UBEV, {}), (ucbf.EarlySettled, {"c": 0.1})],
+)
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_that_have_come_down_from_the_cap_hold_too(kind, params, seed):
+    # Smaller constants than the theorems' (but for UBEV) prove nothing; in these worlds they hold, and are put to work.
+    agent = check_optimism(kind, params, seed)
+    assert (agent.q[0].max(axis=1) < 3).any()
 
 
 def test_rewards_in_other_units_change_nothing_but_the_units():
