@@ -85,12 +85,14 @@ def lipschitz_of(system: System, units: Units) -> float:
     if system.boundary == "wrap" or not system.allowed.all() or system.n_states == 1:
         return spread
 
-    def steepest(table: NDArray[np.generic]) -> float:
-        return float(np.abs(np.diff(table, axis=1)).max(initial=0))
-
     L_f, L_r = steepest(system.f), steepest(system.reward)
     L_landing = 0.0 if system.landing is None else steepest(system.landing)
     bound = steepest(system.terminal[None])
     for _ in range(system.horizon):
         bound = min(spread, L_r + L_f * (L_landing + system.discount * bound))
     return bound
+
+
+def steepest(table: NDArray[np.generic]) -> float:
+    """The largest difference of neighbouring states, in a table with steps first and states second."""
+    return float(np.abs(np.diff(table, axis=1)).max(initial=0))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter, Token
 
 from ucbf import __version__
-from ucbf.errors import UserError
+from ucbf.errors import UserError, place_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ def figure1(
 def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     """Measure what the paper's Table 1 states: how time, memory and regret grow with states and actions."""
     from ucbf import reports, table1
-    from ucbf.studies.store import write_whole
+    from ucbf.files import write_whole
 
     folder = out or Path("results") / ("table1-quick" if quick else "table1")
     folder.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,8 @@ def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address:
 def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     """Write figure.png, figure.svg, figure.pdf, summary.csv and summary.md, and print the table."""
     from ucbf import reports
-    from ucbf.studies.store import read_results, write_whole
+    from ucbf.files import write_whole
+    from ucbf.studies.store import read_results
 
     results = read_results(folder, *more)
     columns = reports.heading(results)
@@ -206,7 +207,7 @@ def _save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list
     """Draw a figure and write it as PNG, SVG and PDF; the names of the files."""
     import io
 
-    from ucbf.studies.store import write_whole
+    from ucbf.files import write_whole
 
     try:
         from ucbf import figures
@@ -280,7 +281,7 @@ def main() -> None:
     except UserError as error:
         if error.__cause__ is not None:  # in code of the user's own
             traceback.print_exception(error.__cause__)
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.place).lstrip(".")
+        place = place_name(error.place)
         _refuse(f"{place}: {error}" if place else str(error))
     except CycloptsError as error:
         _refuse(str(error))

@@ -11,3 +11,8 @@ class UserError(ValueError):
     def __init__(self, message: str, place: Place = ()) -> None:
         super().__init__(message)
         self.place = place
+
+
+def place_name(place: Place) -> str:
+    """A place as people write it: agents[0].c."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")

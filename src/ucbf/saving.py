@@ -6,6 +6,7 @@ Nothing in it is executed on loading: no pickle, no names of modules to import.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import zipfile
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.disturbance import Disturbance
+from ucbf.files import write_whole
 from ucbf.system import System
 
 FORMAT, VERSION = "ucbf agent", 1
@@ -64,15 +66,9 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no folder; create it before saving to {target}")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            np.savez_compressed(file, **cast(Any, arrays))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    content = io.BytesIO()
+    np.savez_compressed(content, **cast(Any, arrays))
+    write_whole(target, content.getvalue())
 
 
 def read(path: str | os.PathLike[str]) -> Saved:

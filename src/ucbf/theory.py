@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.bonuses import lipschitz_of, log_term
+from ucbf.bonuses import lipschitz_of, log_term, steepest
 from ucbf.checks import real, whole
 from ucbf.planning import optimal
 from ucbf.system import System
@@ -81,10 +81,6 @@ def lipschitz_constants(system: System) -> dict[str, float]:
     L_h <= L_r + L_f (L_landing + γ L_{h+1}), never more than returns can differ; where neighbours may have other
     actions or wrap to the other end, the difference of returns is all that can be said.
     """
-
-    def steepest(table: NDArray[np.generic]) -> float:
-        return float(np.abs(np.diff(table, axis=1)).max(initial=0))
-
     landing = 0.0 if system.landing is None else steepest(system.landing)
     bound = lipschitz_of(system.replace(lipschitz=None), units_of(system))
     return {"f": steepest(system.f), "reward": steepest(system.reward), "landing": landing, "value": bound}

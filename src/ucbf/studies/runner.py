@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from ucbf.checks import one_of
 from ucbf.errors import UserError
+from ucbf.files import digest
 from ucbf.planning import evaluate, greedy, optimal
 from ucbf.simulation import simulate
 from ucbf.studies.engines import ENGINES, executor_of
@@ -62,7 +62,7 @@ def tasks_of(study: Study) -> list[Task]:
         size = int(min(max(1, UPDATES_PER_SHARD // updates), MOST_WORLDS_PER_SHARD))
         for first in range(0, len(worlds), size):
             runs = [run for world in worlds[first : first + size] for run in world]
-            shard = hashlib.sha256("".join(run.id for run in runs).encode()).hexdigest()[:16]
+            shard = digest("".join(run.id for run in runs).encode())
             tasks.append(Task(shard, runs, schema))
     return tasks
 

@@ -6,7 +6,6 @@ panels, the lists of an agent into variants of it.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import itertools
 import json
@@ -24,7 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ucbf.agents import AGENTS, Agent
 from ucbf.checks import one_of
-from ucbf.errors import Place, UserError
+from ucbf.errors import Place, UserError, place_name
+from ucbf.files import digest
 from ucbf.world import World, corrupt, random_world
 
 Value = bool | int | float | str
@@ -143,7 +143,7 @@ class Run(NamedTuple):
     def id(self) -> str:
         """A digest of all that determines the result."""
         said = json.dumps([RESULT_VERSION, *self[3:]], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        return digest(said.encode())
 
 
 def runs_of(study: Study) -> list[Run]:
@@ -219,7 +219,7 @@ def sources_of(study: Study) -> dict[str, str]:
     for name in [study.world.kind, *(spec.name for spec in study.agents)]:
         if ":" in name:
             path = inspect.getsourcefile(_imported(name))
-            found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] if path else ""
+            found[name] = digest(Path(path).read_bytes()) if path else ""
     return found
 
 
@@ -329,7 +329,7 @@ def _plain_place(place: tuple[int | str, ...]) -> Place:
 
 def _where(path: Path, text: str, place: Place) -> str:
     """file:line: a.b[0].c, the line found by walking the tables of the file."""
-    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+    name = place_name(place)
     wanted = [str(part) for part in place if not isinstance(part, int)]
     number = next((part for part in place if isinstance(part, int)), 0)
     table, count, best = "", -1, 0

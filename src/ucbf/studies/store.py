@@ -12,14 +12,11 @@ processes that compute the same shard write the same file.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import platform
 import re
 import time
-import uuid
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
+from ucbf.files import digest, write_whole
 from ucbf.studies.spec import Study, runs_of, sources_of
 
 TABLES = ("curves", "runs")  # in the order in which a shard's files appear: its runs come last
@@ -93,7 +91,7 @@ class Store:
             sink = pa.BufferOutputStream()
             pq.write_table(tables[name], sink, compression="zstd")
             content = sink.getvalue().to_pybytes()
-            path = self.folder / name / f"{shard}-{_digest(content)}.parquet"
+            path = self.folder / name / f"{shard}-{digest(content)}.parquet"
             write_whole(path, content)
             for other in (self.folder / name).glob(f"{shard}-*.parquet"):  # of another version of Parquet, say
                 if other != path:
@@ -108,32 +106,11 @@ class Store:
                 ours = re.fullmatch(r"([0-9a-f]{16})-([0-9a-f]{16})", path.stem)
                 if ours is None:
                     continue
-                if _digest(path.read_bytes()) == ours[2]:
+                if digest(path.read_bytes()) == ours[2]:
                     found.setdefault(ours[1], {})[name] = path
                 else:
                     damaged.append(path)
         return {shard: paths for shard, paths in found.items() if len(paths) == len(TABLES)}, damaged
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
-    """Write a file under another name and rename it: nobody ever sees half of it. ``keep``: an earlier one stays."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if keep:
-            with contextlib.suppress(FileExistsError):
-                os.link(part, path)
-        else:
-            os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_results(*folders: str | os.PathLike[str]) -> Results:
