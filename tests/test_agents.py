@@ -15,13 +15,13 @@ def make(name, world, system=None):
 
 
 every_agent = pytest.mark.parametrize("name", sorted(ucbf.AGENTS))
-LEARNERS = {"UCB-f": None, "UCB-H": None, "UCBVI": None, "UCB-B": 0.01, "Q-EarlySettled-Advantage": 0.005, "UBEV": 0.02,
-            "UCBVI-BF": 0.001}  # fmt: skip
+LEARNERS = {"UCB-f": None, "UCBVI-f": None, "UCB-H": None, "UCBVI": None, "UCB-B": 0.01,
+            "Q-EarlySettled-Advantage": 0.005, "UBEV": 0.02, "UCBVI-BF": 0.001}  # fmt: skip
 
 
 def test_the_names_of_the_contract_are_there():
     assert {"UCB-f", "UCB-H", "UCBVI", "greedy", "random", "optimal"} <= set(ucbf.AGENTS)
-    assert {"UBEV", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF"} <= set(ucbf.AGENTS)
+    assert {"UCBVI-f", "UBEV", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF"} <= set(ucbf.AGENTS)
     with pytest.raises(ValueError, match="unknown agent 'UCBf'; did you mean 'UCB-f'"):
         ucbf.make_agent("UCBf", ucbf.random_world().system)
 
@@ -148,7 +148,7 @@ def test_each_step_keeps_its_own_count_so_that_order_between_steps_matters_only_
     np.testing.assert_array_equal(last_first.q[1], as_it_was.q[1])
 
 
-@pytest.mark.parametrize("name", sorted(ucbf.AGENTS.keys() - {"UCB-f"}))
+@pytest.mark.parametrize("name", sorted(ucbf.AGENTS.keys() - {"UCB-f", "UCBVI-f"}))
 def test_disturbances_alone_teach_nothing_to_agents_that_do_not_use_f(name):
     with pytest.raises(TypeError, match="disturbances alone teach it nothing; feed it transitions"):
         make(name, ucbf.random_world()).warm_start([[0] * 10])
@@ -278,7 +278,7 @@ def test_a_clipped_edge_without_a_measured_disturbance_is_said_once():
     agent.observe(0, 1, 0, 0)
 
 
-@pytest.mark.parametrize("name", sorted(ucbf.AGENTS.keys() - {"UCB-f"}))
+@pytest.mark.parametrize("name", sorted(ucbf.AGENTS.keys() - {"UCB-f", "UCBVI-f"}))
 def test_agents_that_do_not_look_at_w_take_any_transition(name):
     world = puterman_inventory()
     plain = ucbf.World(world.system.replace(landing=None), world.law)
@@ -299,7 +299,7 @@ def test_the_measured_disturbance_must_lie_in_the_declared_range_itself():
     agent = ucbf.UCBf(system)
     with pytest.raises(ValueError, match=r"disturbance 4 is outside the disturbance_range 0\.\.2"):
         agent.observe(0, 0, 0, 12, disturbance=4)
-    with pytest.raises(ValueError, match=r"the residual is 6, outside -2\.\.4"):
+    with pytest.warns(ucbf.ModelWarning, match=r"the residual is 6, outside -2\.\.4"):
         agent.observe(0, 0, 0, 14, disturbance=2)
 
 
@@ -356,30 +356,35 @@ def test_an_agent_is_built_from_a_system(name):
         make(name, ucbf.random_world(), system=ucbf.random_world())
 
 
-def test_a_residual_outside_the_declared_range_is_refused_within_the_tolerance_of_zeta():
+def test_a_residual_outside_the_declared_range_and_zeta_is_reported_and_not_learned_from():
     system = ucbf.random_world().system.replace(f=np.full((25, 8), 10), disturbance_range=(0, 5))
-    with pytest.raises(ValueError, match=r"f = 10\) to 16 the residual is 6, outside 0\.\.5 \(disturbance_range"):
-        ucbf.UCBf(system).observe(0, 0, 0, 16)
+    exact = ucbf.UCBf(system)
+    with pytest.warns(ucbf.ModelWarning, match=r"f = 10\) to 16 the residual is 6, outside 0\.\.5 \(disturbance_range"):
+        exact.observe(0, 0, 0, 16)
+    assert exact.learner.visits.sum() == 0
     tolerant = ucbf.UCBf(system.replace(model_error=2))
     tolerant.observe(0, 0, 0, 16)
     tolerant.observe(0, 0, 0, 9)
-    for next_state in (17, 8):
-        with pytest.raises(ValueError, match=r"outside -1\.\.6"):
-            tolerant.observe(0, 0, 0, next_state)
-
-
-def test_a_residual_outside_the_declared_range_is_refused_without_wrapping_too():
-    system = ucbf.System(np.full((9, 1), 4), 0.0, 2, boundary="strict", disturbance_range=(-1, 1))
-    with pytest.raises(ValueError, match=r"the residual is 3, outside -1\.\.1"):
-        ucbf.UCBf(system).observe(0, 0, 0, 7)
+    assert tolerant.model_check().ok
+    with pytest.warns(ucbf.ModelWarning, match=r"outside -1\.\.6"):
+        tolerant.observe(0, 0, 0, 17)
+    tolerant.observe(0, 0, 0, 8)  # it has been said
+    tolerant.observe(0, 0, 0, 8)
+    assert tolerant.learner.visits[0] == 2
+    assert tolerant.model_check().findings[0].visits == 3
 
 
 @pytest.mark.parametrize("next_state", [0, 2, 6, 8])
 @pytest.mark.parametrize("boundary", ["strict", "clip"])
-def test_a_residual_just_outside_the_declared_range_is_refused(boundary, next_state):
+def test_a_residual_just_outside_the_declared_range_is_reported(boundary, next_state):
     system = ucbf.System(np.full((9, 1), 4), 0.0, 2, boundary=boundary, disturbance_range=(-1, 1))
-    with pytest.raises(ValueError, match=rf"the residual is {next_state - 4}, outside -1\.\.1"):
+    with pytest.warns(ucbf.ModelWarning, match=rf"the residual is {next_state - 4}, outside -1\.\.1"):
         ucbf.UCBf(system).observe(0, 0, 0, next_state)
+
+
+def test_an_agent_that_needs_w_for_its_rewards_alone_refuses_a_residual_outside_the_declared_range():
+    with pytest.raises(ValueError, match=r"the residual is 2, outside -2\.\.0"):
+        ucbf.UCBH(puterman_inventory().system).observe(0, 0, 0, 2)
 
 
 def test_a_history_is_checked():

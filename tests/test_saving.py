@@ -148,8 +148,8 @@ def test_pickled_objects_are_refused_unopened(tmp_path):
 
 
 def test_a_newer_format_is_refused_with_the_remedy(saved):
-    rewrite(saved, lambda arrays, header: header.update(version=2))
-    with pytest.raises(ValueError, match="has format version 2, newer than 1; upgrade ucbf"):
+    rewrite(saved, lambda arrays, header: header.update(version=3))
+    with pytest.raises(ValueError, match="has format version 3, newer than 2; upgrade ucbf"):
         ucbf.load(saved)
 
 

@@ -17,7 +17,7 @@ from ucbf.kernels import Draws
 from ucbf.planning import arena_of
 from worlds import any_told, any_world, puterman_inventory
 
-COMPILED = ["UCB-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
+COMPILED = ["UCB-f", "UCBVI-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
 
 
 def step_by_step(agent, world, episodes, seed, after_the_episode=False):
@@ -71,11 +71,13 @@ def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name, data):
     compiled, looped = (ucbf.make_agent(name, told) for _ in range(2))
     fast = ucbf.simulate(compiled, world, 15, seed=6)
     starts, w = world.draw(15, 6)
-    gap, reward = np.empty(15), np.empty(15)
+    gap, reward, switched = np.empty(15), np.empty(15), np.empty(15, bool)
     best = float(world.start @ ucbf.optimal(world).v[0])
     arena = arena_of(world.system, world.law, world.start, best)
     measured = told.fold(w) if told.boundary == "clip" else w
-    Agent.run(looped, arena, Draws(starts, world.system.fold(w), measured), gap, reward)
+    draws = Draws(starts, world.system.fold(w), measured)
+    Agent.run(looped, arena, draws, looped.policy, gap, reward, switched)
+    np.testing.assert_array_equal(fast.switched, switched)
     np.testing.assert_array_equal(fast.gap, gap)
     np.testing.assert_array_equal(fast.reward, reward)
     np.testing.assert_array_equal(compiled.q, looped.q)

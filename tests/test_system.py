@@ -78,8 +78,8 @@ def test_raw_states_reach_as_far_as_f_and_w_do():
     assert (system.after_states, system.residuals, system.raw_states) == (range(4), range(-2, 1), range(-2, 4))
     np.testing.assert_array_equal(system.landing[0], [0, 0, 0, -8, -16, -24])
     wider = system.replace(model_error=2)
-    assert wider.residuals == range(-3, 2)
-    np.testing.assert_array_equal(wider.landing[0], [0, 0, 0, 0, -8, -16, -24, -32])
+    assert (wider.after_states, wider.residuals) == (range(-1, 5), range(-3, 2))
+    np.testing.assert_array_equal(wider.landing[0], [0, 0, 0, 0, 0, -8, -16, -24, -32, -40])
 
 
 def test_undeclared_residuals_are_what_the_states_can_show():

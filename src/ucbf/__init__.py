@@ -28,6 +28,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"module 'ucbf' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
         )
+    if _HOMES[name] == "ucbf":
+        return importlib.import_module(f"ucbf.{name}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

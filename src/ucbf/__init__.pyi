@@ -1,3 +1,5 @@
+from ucbf import estimators as estimators
+from ucbf import theory as theory
 from ucbf.agents import AGENTS as AGENTS
 from ucbf.agents import UBEV as UBEV
 from ucbf.agents import UCBB as UCBB
@@ -11,9 +13,13 @@ from ucbf.agents import Greedy as Greedy
 from ucbf.agents import Optimal as Optimal
 from ucbf.agents import Random as Random
 from ucbf.agents import UCBf as UCBf
+from ucbf.agents import UCBVIf as UCBVIf
 from ucbf.agents import load as load
 from ucbf.agents import make_agent as make_agent
+from ucbf.certificates import Certificate as Certificate
 from ucbf.disturbance import Disturbance as Disturbance
+from ucbf.model_check import ModelCheck as ModelCheck
+from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan
 from ucbf.planning import evaluate as evaluate
 from ucbf.planning import greedy as greedy

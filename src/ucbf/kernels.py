@@ -30,8 +30,15 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """The same, merged into the compiled functions that call it: passing two dozen arrays costs more than a loop."""
-    return _jit(function, forceinline=True)
+    """The same, merged into the compiled functions that call it, and without counting references to arrays.
+
+    Passing and counting two dozen arrays costs more than a loop. Such a function must not make or slice an array, nor
+    call a method of one.
+    """
+    return _jit(function, **_MERGED)
+
+
+_MERGED: Any = {"forceinline": True, "_nrt": False}
 
 
 def _jit(function: Function, **options: bool) -> Function:
@@ -70,7 +77,10 @@ def look_ahead(arena: Arena, h: int, v: Floats) -> None:
     """arena.ahead[x] = E[landing(z) + γ V_{h+1}(boundary(z))], z = x + W_h, for every after-state. v: [H+1, S]."""
     m, raw, ahead = arena.mechanics, arena.raw, arena.ahead
     d, p = h % len(m.landing), h % len(arena.pmf)
-    for z in range(arena.j.min(), arena.j.max() + m.n_after):
+    first, last = arena.j[0], arena.j[0]
+    for i in range(len(arena.j)):
+        first, last = min(first, arena.j[i]), max(last, arena.j[i])
+    for z in range(first, last + m.n_after):
         raw[z] = m.landing[d, z] + m.discount * v[h + 1, m.next_state[z]]
     ahead[:] = 0
     for i in range(len(arena.j)):
@@ -205,19 +215,19 @@ def improve(told: Mechanics, learner: Any, h: int) -> None:
     _IMPROVEMENTS[type(learner)](told, learner, h)
 
 
-@overload(update, strict=False, jit_options={"forceinline": True})
+@overload(update, strict=False, jit_options=_MERGED)
 def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: Any, j: Any) -> Any:
     kernel = _UPDATES[learner.instance_class]
     return lambda told, learner, h, s, a, s_next, j: kernel(told, learner, h, s, a, s_next, j)
 
 
-@overload(renew, strict=False, jit_options={"forceinline": True})
+@overload(renew, strict=False, jit_options=_MERGED)
 def _compiled_renew(told: Any, learner: Any) -> Any:
     kernel = _RENEWALS[learner.instance_class]
     return lambda told, learner: kernel(told, learner)
 
 
-@overload(improve, strict=False, jit_options={"forceinline": True})
+@overload(improve, strict=False, jit_options=_MERGED)
 def _compiled_improve(told: Any, learner: Any, h: Any) -> Any:
     kernel = _IMPROVEMENTS[learner.instance_class]
     return lambda told, learner, h: kernel(told, learner, h)
@@ -230,18 +240,44 @@ def renew_nothing(told: Mechanics, learner: Any) -> int:
 
 
 @compiled
-def run(arena: Arena, told: Mechanics, learner: Any, draws: Draws, v: Floats, gap: Floats, reward: Floats) -> None:
-    """Act, then learn, for K episodes. v: [H+1, S], its last row the terminal reward; gap, reward: [K], filled here."""
+def run(
+    arena: Arena,
+    told: Mechanics,
+    learner: Any,
+    draws: Draws,
+    v: Floats,
+    acted: Ints,
+    gap: Floats,
+    reward: Floats,
+    switched: NDArray[np.bool_],
+) -> None:
+    """Act, then learn, for K episodes.
+
+    v: [H+1, S], its last row the terminal reward
+    acted: [H, S] the policy of the episode before
+    gap, reward, switched: [K], filled here
+    """
     H = told.horizon
     states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
     top = H - 1
     for k in range(len(gap)):
         top = max(top, renew(told, learner))
+        switched[k] = top >= 0 and replace_policy(acted, learner.policy)
         gap[k], reward[k] = episode(arena, told, learner.policy, draws, k, v, top, states, actions, w)
         top = -1
         for h in range(H):
             if update(told, learner, h, states[h], actions[h], states[h + 1], w[h]):
                 top = h
+
+
+@inlined
+def replace_policy(acted: Ints, policy: Ints) -> bool:
+    """Copy ``policy`` to ``acted``, both [H, S]; whether they differed."""
+    changed = False
+    for h in range(policy.shape[0]):
+        for s in range(policy.shape[1]):
+            changed |= keep_best(acted, h, s, policy[h, s])
+    return changed
 
 
 @compiled
@@ -261,7 +297,7 @@ def replay(told: Mechanics, learner: Any, j: Ints) -> None:
     """Learn from disturbances alone. j: [K, H]."""
     for k in range(j.shape[0]):
         for h in range(j.shape[1]):
-            update(told, learner, h, 0, 0, 0, j[k, h])
+            update(told, learner, h, -1, 0, 0, j[k, h])
 
 
 @compiled
@@ -281,6 +317,25 @@ def keep_best(policy: Ints, h: int, s: int, a: int) -> bool:
     return changed
 
 
+@inlined
+def best_action(q: Floats, h: int, s: int) -> int:
+    """The action with the largest q [H, S, A]; ties go to the lowest."""
+    best = 0
+    for a in range(1, q.shape[2]):
+        if q[h, s, a] > q[h, s, best]:
+            best = a
+    return best
+
+
+@inlined
+def largest(table: Floats, row: int) -> float:
+    """The largest number in a row of a table."""
+    most: float = table[row, 0]
+    for i in range(1, table.shape[1]):
+        most = max(most, table[row, i])
+    return most
+
+
 # -- a policy that stays --------------------------------------------------------------------------------
 
 
@@ -294,6 +349,63 @@ class Fixed(NamedTuple):
 def fixed_update(told: Mechanics, learner: Fixed, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Nothing to do."""
     return False
+
+
+# -- whether the residuals bear the model out ---------------------------------------------------------------
+
+BURN_IN = 30  # residuals of a step before any is held against the model
+SEEN, ORIGIN, MEAN, SQUARE = range(4)
+VISITS, SHIFT, SPREAD = range(3)
+COMPARED, FOURTH, OUTSIDE, CENSORED = range(4)
+
+
+class Watch(NamedTuple):
+    """Whether residuals depend on the state or the action. Deviations are in standard deviations of the step."""
+
+    steps: Floats  # [H, 4] residuals seen; the first, from which they are counted; their mean; sum of squares about it
+    groups: Floats  # [S + A, 3] of every state, then every action: deviations, their sum, the sum of their squares - 1
+    tally: Floats  # [4] deviations; sum of (square - 1)²; residuals outside the declared range; hidden by an edge
+
+
+@inlined
+def watch(steps: Floats, groups: Floats, tally: Floats, h: int, s: int, a: int, j: int, around: int) -> None:
+    """Compare residual j with those of its step so far; s, a: rows of groups; around: as of :func:`turn`."""
+    if s < 0:
+        return
+    n = steps[h, SEEN]
+    if n == 0:
+        steps[h, ORIGIN] = j
+    x = from_origin(j, steps[h, ORIGIN], around)
+    before = x - steps[h, MEAN]
+    if n >= BURN_IN:
+        deviation = before / math.sqrt((steps[h, SQUARE] + 1) / n * (1 + 1 / n))
+        excess = deviation * deviation - 1
+        tally[COMPARED] += 1
+        tally[FOURTH] += excess * excess
+        groups[s, VISITS] += 1
+        groups[s, SHIFT] += deviation
+        groups[s, SPREAD] += excess
+        groups[a, VISITS] += 1
+        groups[a, SHIFT] += deviation
+        groups[a, SPREAD] += excess
+    steps[h, SEEN] = n + 1
+    steps[h, MEAN] += before / (n + 1)
+    steps[h, SQUARE] += before * (x - steps[h, MEAN])
+
+
+@inlined
+def from_origin(j: int, origin: float, around: int) -> float:
+    """How far residual j is from the origin; the shorter way, where residuals are counted modulo ``around``."""
+    x = j - origin
+    if around > 0:
+        x = x - around if 2 * x >= around else x + around if 2 * x < -around else x
+    return x
+
+
+@inlined
+def turn(told: Mechanics) -> int:
+    """What residuals are counted modulo; 0 if they are not."""
+    return told.n_residuals if told.modular else 0
 
 
 # -- UCB-f ------------------------------------------------------------------------------------------------
@@ -313,11 +425,24 @@ class UCBfState(NamedTuple):
     cap: Floats  # [H] the largest possible return
     by_update: bool  # the clock n: (k-1)H + h + 1 if true, else k
     learned_steps: int  # H, or H-1 if the last step is known
+    watch: Watch
+    eta: float  # the policy is renewed when the episodes have grown by 1 + eta; 0: it follows every update
+    due: Ints  # [1] the episode before which the policy is renewed
 
 
 @inlined
 def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
-    """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14."""
+    """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14. s < 0: j is all there is."""
+    watch(
+        learner.watch.steps,
+        learner.watch.groups,
+        learner.watch.tally,
+        h,
+        s,
+        told.after.shape[1] + a,
+        j,
+        told.n_residuals if told.modular else 0,
+    )
     if h >= learner.learned_steps:
         return False
     H = told.horizon
@@ -331,12 +456,12 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_
     for x in range(told.n_after):
         target = landing[d, x + j] + told.discount * learner.value[h + 1, told.next_state[x + j]]
         average[h, x] = (1 - alpha) * average[h, x] + alpha * target
-    return ucb_f_greedy(told, learner, h)
+    return ucb_f_greedy(told, learner, h, learner.eta == 0)
 
 
 @inlined
-def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int) -> bool:
-    """Renew value and policy of step h; whether the policy changed."""
+def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int, act: bool) -> bool:
+    """Renew the value of step h, and its policy if ``act``; whether the policy changed."""
     after, reward, average = told.after, told.reward, learner.average
     f, r = h % len(after), h % len(reward)
     weight, bonus, cap = learner.weight[h], learner.bonus[h], learner.cap[h]
@@ -348,8 +473,422 @@ def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int) -> bool:
             if q > best:
                 best, best_a = q, a
         learner.value[h, s] = min(cap, best + bonus)
+        if act:
+            changed |= keep_best(learner.policy, h, s, best_a)
+    return changed
+
+
+@inlined
+def is_due(visits: Ints, due: Ints, eta: float) -> bool:
+    """Whether to renew the policy: always, or when the episodes have grown by the factor 1 + eta."""
+    k = 1
+    for h in range(len(visits)):
+        k = max(k, visits[h] + 1)
+    if eta > 0 and k < due[0]:
+        return False
+    due[0] = max(k + 1, math.ceil(k * (1 + eta)))
+    return True
+
+
+@inlined
+def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
+    """Follow the schedule of switches, if there is one; the last step whose policy changed, or -1."""
+    top = -1
+    if learner.eta > 0 and is_due(learner.visits, learner.due, learner.eta):
+        for h in range(told.horizon):
+            if ucb_f_greedy(told, learner, h, True):
+                top = h
+    return top
+
+
+# -- UCBVI-f ----------------------------------------------------------------------------------------------
+
+
+class UCBVIfState(NamedTuple):
+    """Q_h(s, a) = r_h(s, a) + ahead_h(f(s, a)), planned with the counted disturbances."""
+
+    counts: Floats  # [L, R] disturbances seen at each step, or at any
+    guess: Floats  # [R] the law where nothing was counted
+    ahead: Floats  # [H, X] expectation of landing(x + w) + γ V_{h+1}(boundary(x + w))
+    value: Floats  # [H+1, S]
+    visits: Ints  # [H]
+    policy: Ints  # [H, S]
+    raw: Floats  # [Z] room for what follows each raw next state
+    stale: Ints  # [1] whether anything was seen since the last plan
+    watch: Watch
+    eta: float
+    due: Ints  # [1]
+
+
+@inlined
+def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Count the disturbance; planning waits for the next episode. s < 0: j is all there is."""
+    watch(
+        learner.watch.steps,
+        learner.watch.groups,
+        learner.watch.tally,
+        h,
+        s,
+        told.after.shape[1] + a,
+        j,
+        told.n_residuals if told.modular else 0,
+    )
+    learner.counts[h % len(learner.counts), j] += 1
+    learner.visits[h] += 1
+    learner.stale[0] = 1
+    return False
+
+
+@compiled
+def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
+    """Backward induction with the counted law, if there is news; the last step whose policy changed, or -1."""
+    top = -1
+    if learner.stale[0] and is_due(learner.visits, learner.due, learner.eta):
+        learner.stale[0] = 0
+        for h in range(told.horizon - 1, -1, -1):
+            expect(told, learner, h)
+            if ucbvi_f_greedy(told, learner, h) and top < 0:
+                top = h
+    return top
+
+
+@inlined
+def expect(told: Mechanics, learner: UCBVIfState, h: int) -> None:
+    """learner.ahead of step h: the mean over the counted disturbances of what follows each after-state."""
+    raw, ahead, d, row = learner.raw, learner.ahead, h % len(told.landing), h % len(learner.counts)
+    for z in range(len(raw)):
+        raw[z] = told.landing[d, z] + told.discount * learner.value[h + 1, told.next_state[z]]
+    total = 0.0
+    for j in range(told.n_residuals):
+        total += learner.counts[row, j]
+    for x in range(told.n_after):
+        ahead[h, x] = 0
+    for j in range(told.n_residuals):
+        p = learner.counts[row, j] / total if total > 0 else learner.guess[j]
+        if p > 0:
+            for x in range(told.n_after):
+                ahead[h, x] += p * raw[x + j]
+
+
+@inlined
+def ucbvi_f_greedy(told: Mechanics, learner: UCBVIfState, h: int) -> bool:
+    """Renew value and policy of step h; whether the policy changed."""
+    after, reward, ahead = told.after, told.reward, learner.ahead
+    f, r = h % len(after), h % len(reward)
+    changed = False
+    for s in range(after.shape[1]):
+        best, best_a = -np.inf, 0
+        for a in range(after.shape[2]):
+            q = reward[r, s, a] + ahead[h, after[f, s, a]]
+            if q > best:
+                best, best_a = q, a
+        learner.value[h, s] = best
         changed |= keep_best(learner.policy, h, s, best_a)
     return changed
+
+
+# -- repairing f ------------------------------------------------------------------------------------------
+#
+# A repairing learner is one of the two above with a model of f beside it. The mechanics it was told have f as it is
+# believed now, so that residuals follow it; ``leaning`` are the same mechanics with, for each step, the best of the
+# after-states that are still possible, and it is with those that the learner inside learns and plans.
+
+NEVER = -40.0  # logarithm of the chance of what cannot be: small enough to settle a doubt, and finite
+
+
+class Model(NamedTuple):
+    """An f that is believed, and how far it may be off.
+
+    P = F·S·A pairs, F being 1 where f is the same at every step; E = 2 half + 1 offsets of a pair, and 2E - 1 with room
+    to move all of them by a constant; L rows of the law, 1 or H; M rows of what was seen, 1 only if F and L are. The
+    arrays from ``seen`` on are empty if f is fitted outside, by an estimator in Python.
+    """
+
+    first: NDArray[np.int32]  # [F, S, A] after-states as they were told
+    f: NDArray[np.int32]  # [F, S, A] after-states now; the learner's mechanics hold the same array
+    low: NDArray[np.int32]  # [F, S, A] the truth is believed to be from low to high, not yet wrapped
+    high: NDArray[np.int32]  # [F, S, A]
+    residuals: Floats  # [H, R] residuals of f as it was told
+    offsets: bool  # whether f is fitted here
+    half: int  # the largest offset, ζ/2
+    threshold: float  # offsets less likely than this are dismissed
+    smoothing: float  # added to every count of the law
+    iterations: int  # of expectation and maximisation at a time
+    seen: NDArray[np.int32]  # [M, S·A, R] residuals of f as it was told
+    known: Floats  # [L, R] disturbances that were measured: at an edge, or before the start
+    barred: Floats  # [P, E] what an edge said of the offsets
+    likelihood: Floats  # [P, 2E-1] of every offset, given the law
+    counts: Floats  # [L, R] the law: the expected number of times that each disturbance occurred
+    prior: Floats  # [L, R] counts before any observation
+    logs: Floats  # [L, R + 4 half] logarithm of the law when last fitted, continued at both ends
+    weights: Floats  # [E] room for the posterior of one pair
+    stale: Ints  # [P] pairs with news since the last renewal
+    clock: Ints  # [2] observations so far; those at which the law is fitted again
+
+
+class RepairedUCBf(NamedTuple):
+    """UCB-f with a model of f."""
+
+    policy: Ints  # the learner's
+    learner: UCBfState
+    model: Model
+    leaning: Mechanics
+
+
+class RepairedUCBVIf(NamedTuple):
+    """UCBVI-f with a model of f. The model's counts are the learner's."""
+
+    policy: Ints  # the learner's
+    learner: UCBVIfState
+    model: Model
+    leaning: Mechanics
+
+
+@inlined
+def repaired_ucb_f_update(told: Mechanics, both: RepairedUCBf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Learn f from the transition, then from the disturbance it is taken for."""
+    settled = look(told, both.model, h, s, a, s_next, j)
+    return ucb_f_update(both.leaning, both.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+
+
+@inlined
+def repaired_ucbvi_f_update(told: Mechanics, both: RepairedUCBVIf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """Learn f from the transition, then count the disturbance it is taken for."""
+    settled = look(told, both.model, h, s, a, s_next, j)
+    return ucbvi_f_update(both.leaning, both.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+
+
+@compiled
+def repaired_ucb_f_renew(told: Mechanics, both: RepairedUCBf) -> int:
+    """Follow what is believed of f; the last step whose policy changed, or -1."""
+    m, learner = both.model, both.learner
+    if not is_due(learner.visits, learner.due, learner.eta):
+        return -1
+    if m.offsets:
+        fit_offsets(told, m, learner.watch.steps, learner.watch.groups)
+    top = -1
+    for h in range(told.horizon):
+        lean(told, m, both.leaning.after, learner.average, h)
+        if ucb_f_greedy(both.leaning, learner, h, True):
+            top = h
+    return top
+
+
+@compiled
+def repaired_ucbvi_f_renew(told: Mechanics, both: RepairedUCBVIf) -> int:
+    """Backward induction with the law and f as believed; the last step whose policy changed, or -1."""
+    m, learner = both.model, both.learner
+    if learner.stale[0] == 0 or not is_due(learner.visits, learner.due, learner.eta):
+        return -1
+    learner.stale[0] = 0
+    if m.offsets:
+        fit_offsets(told, m, learner.watch.steps, learner.watch.groups)
+    top = -1
+    for h in range(told.horizon - 1, -1, -1):
+        expect(told, learner, h)
+        lean(told, m, both.leaning.after, learner.ahead, h)
+        if ucbvi_f_greedy(both.leaning, learner, h) and top < 0:
+            top = h
+    return top
+
+
+@inlined
+def lean(told: Mechanics, m: Model, leaning: NDArray[np.int32], ahead: Floats, h: int) -> None:
+    """Where the truth may be one of several after-states, take the one with most ahead. leaning: [H, S, A]."""
+    f, X = h % len(m.f), told.n_after
+    for s in range(m.f.shape[1]):
+        for a in range(m.f.shape[2]):
+            best = m.f[f, s, a]
+            for x in range(m.low[f, s, a], m.high[f, s, a] + 1):
+                here = x % X if told.modular else min(max(x, 0), X - 1)
+                if ahead[h, here] > ahead[h, best]:
+                    best = here
+            leaning[h, s, a] = best
+
+
+@inlined
+def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int) -> int:
+    """What a transition says of f; s if there is no doubt left about the pair, else -1. s < 0: j is all there is."""
+    R = told.n_residuals
+    if s < 0:
+        m.residuals[h, j] += 1
+        if m.offsets:
+            m.clock[0] += 1
+            m.known[h % len(m.known), j] += 1
+        return -1
+    f = h % len(m.f)
+    edge = is_edge(told, s_next)
+    as_told = j if edge else residual_as_told(told, m.first, h, s, a, s_next)
+    if 0 <= as_told < R:
+        m.residuals[h, as_told] += 1
+        if m.offsets:
+            S, A = told.after.shape[1:]
+            pair, width = (f * S + s) * A + a, m.barred.shape[1]
+            m.clock[0] += 1
+            m.stale[pair] = 1
+            if edge:  # W is known, and the offset must lead to the edge
+                m.known[h % len(m.known), j] += 1
+                for d in range(width):
+                    z = m.first[f, s, a] + d - m.half + j
+                    if not (0 <= z < len(told.next_state)) or told.next_state[z] != s_next:
+                        m.barred[pair, d] += NEVER
+            else:
+                m.seen[h % len(m.seen), s * A + a, as_told] += 1
+                for d in range(2 * width - 1):
+                    m.likelihood[pair, d] += m.logs[h % len(m.logs), as_told + 4 * m.half - d]
+    return s if m.low[f, s, a] == m.high[f, s, a] else -1
+
+
+@inlined
+def residual_as_told(told: Mechanics, first: NDArray[np.int32], h: int, s: int, a: int, s_next: int) -> int:
+    """The residual of f as it was told, away from clipped edges."""
+    j: int = s_next + told.shift - first[h % len(first), s, a]
+    return j % told.after.shape[1] if told.boundary == WRAP else j
+
+
+@inlined
+def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> None:
+    """Expectation and maximisation, and what they make of every pair with news: f, low and high."""
+    S, A = told.after.shape[1:]
+    moved_by = 0
+    if m.clock[0] >= m.clock[1]:
+        m.clock[1] = m.clock[0] + max(1, m.clock[0] // 20)
+        for _ in range(m.iterations):
+            weigh(told, m)
+            move = best_move(told, m)
+            moved_by += move
+            recount(told, m, move)
+        weigh(told, m)
+        expect_residuals(told, m, steps)
+        m.stale[:] = 1
+    for pair in range(len(m.stale)):
+        if m.stale[pair] == 0:
+            continue
+        m.stale[pair] = 0
+        posterior(m, pair, 0)
+        best, least, most = m.half, len(m.weights), -1
+        for d in range(len(m.weights)):
+            if m.weights[d] > m.weights[best]:
+                best = d
+            if m.weights[d] >= m.threshold:
+                least, most = min(least, d), d
+        f, s, a = pair // (S * A), pair // A % S, pair % A
+        x = m.first[f, s, a] - m.half
+        now, low, high = x + best, x + min(least, best), x + max(most, best)
+        unmoved = m.f[f, s, a] - moved_by
+        if told.modular:
+            now, unmoved = now % S, unmoved % S
+        if now != unmoved:  # what was held against the state and the action was about another f
+            for group in (s, S + a):
+                for i in range(groups.shape[1]):
+                    groups[group, i] = 0
+        m.f[f, s, a], m.low[f, s, a], m.high[f, s, a] = now, low, high
+
+
+@inlined
+def weigh(told: Mechanics, m: Model) -> None:
+    """m.likelihood of every pair's offsets from all that was seen, given the law in m.counts."""
+    for row in range(len(m.counts)):
+        take_logs(told, m.counts, m.logs, row, m.smoothing, 2 * m.half)
+    m.likelihood[:] = 0
+    pairs, R, last = m.seen.shape[1], told.n_residuals, 4 * m.half
+    for step in range(len(m.seen)):
+        row, first_pair = step % len(m.counts), (step % len(m.f)) * pairs
+        for pair in range(pairs):
+            for j in range(R):
+                n = m.seen[step, pair, j]
+                if n > 0:
+                    for d in range(m.likelihood.shape[1]):
+                        m.likelihood[first_pair + pair, d] += n * m.logs[row, j + last - d]
+
+
+@inlined
+def take_logs(told: Mechanics, counts: Floats, logs: Floats, row: int, smoothing: float, reach: int) -> None:
+    """One row of logs: logarithms of the chances of w = -reach .. R + reach - 1, by the counts."""
+    R = told.n_residuals
+    total = smoothing * R
+    for w in range(R):
+        total += counts[row, w]
+    for w in range(R):
+        logs[row, w + reach] = math.log((counts[row, w] + smoothing) / total)
+    for i in range(reach):
+        logs[row, i] = logs[row, reach + (i - reach) % R] if told.modular else NEVER
+        logs[row, R + reach + i] = logs[row, reach + i % R] if told.modular else NEVER
+
+
+@inlined
+def posterior(m: Model, pair: int, move: int) -> float:
+    """m.weights of the pair's offsets if all of them moved by ``move``; the logarithm of their common chance."""
+    width, most, total = m.barred.shape[1], -np.inf, 0.0
+    for d in range(width):
+        m.weights[d] = m.likelihood[pair, d + m.half + move] + m.barred[pair, d]
+        most = max(most, m.weights[d])
+    for d in range(width):
+        m.weights[d] = math.exp(m.weights[d] - most)
+        total += m.weights[d]
+    for d in range(width):
+        m.weights[d] /= total
+    return most + math.log(total)
+
+
+@inlined
+def best_move(told: Mechanics, m: Model) -> int:
+    """The constant by which to move all offsets so that what was seen is most likely; 0 unless another is better.
+
+    A constant is harmless in itself, but next to a wrong one the offsets at the end of their range have no room.
+    """
+    best, chosen = -np.inf, 0
+    for i in range(2 * m.half + 1):
+        move = (i + 1) // 2 * (1 if i % 2 else -1)  # 0, 1, -1, 2, -2, ...
+        total = 0.0
+        for row in range(len(m.known)):
+            for w in range(told.n_residuals):
+                if m.known[row, w] > 0:
+                    total += m.known[row, w] * m.logs[row, w - move + 2 * m.half]
+        for pair in range(len(m.likelihood)):
+            total += posterior(m, pair, move)
+        if total > best + 1e-9:
+            best, chosen = total, move
+    return chosen
+
+
+@inlined
+def recount(told: Mechanics, m: Model, move: int) -> None:
+    """m.counts: what was measured, and what was seen less the offsets, by their posterior."""
+    R, pairs = told.n_residuals, m.seen.shape[1]
+    for row in range(len(m.counts)):
+        for w in range(R):
+            m.counts[row, w] = m.prior[row, w] + m.known[row, w]
+    for first in range(len(m.likelihood)):
+        posterior(m, first, move)
+        f, pair = first // pairs, first % pairs
+        for step in range(f, len(m.seen), len(m.f)):
+            row = step % len(m.counts)
+            for j in range(R):
+                n = m.seen[step, pair, j]
+                if n > 0:
+                    for d in range(len(m.weights)):
+                        w = j - (d - m.half)
+                        if told.modular:
+                            w %= R
+                        if 0 <= w < R:
+                            m.counts[row, w] += n * m.weights[d]
+
+
+@inlined
+def expect_residuals(told: Mechanics, m: Model, steps: Floats) -> None:
+    """What the law, fitted anew, makes of the mean and the spread of each step's residuals."""
+    for h in range(told.horizon):
+        total, mean, square = 0.0, 0.0, 0.0
+        for w in range(told.n_residuals):
+            n, x = m.counts[h % len(m.counts), w], from_origin(w, steps[h, ORIGIN], turn(told))
+            total += n
+            mean += n * x
+            square += n * x * x
+        if total > 0:
+            mean /= total
+            steps[h, MEAN] = mean
+            steps[h, SQUARE] = max(square / total - mean * mean, 0.0) * steps[h, SEEN]
 
 
 # -- UCB-H ------------------------------------------------------------------------------------------------
@@ -372,16 +911,16 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, h: int, s: int, a: int, s_
     """Jin et al. (2018), Algorithm 1. The landing reward counts as part of the reward that was paid."""
     if h >= learner.learned_steps:
         return False
-    H, q = told.horizon, learner.q[h, s]
+    H, q = told.horizon, learner.q
     learner.visits[h, s, a] += 1
     t = learner.visits[h, s, a]
     alpha = (H + 1) / (H + t)
     paid = told.reward[h % len(told.reward), s, a]
     paid += told.landing[h % len(told.landing), told.after[h % len(told.after), s, a] + j]
     target = paid + told.discount * learner.value[h + 1, s_next] + learner.width[h] / math.sqrt(t)
-    q[a] = (1 - alpha) * q[a] + alpha * target
-    best = q.argmax()
-    learner.value[h, s] = min(learner.cap[h], q[best])
+    q[h, s, a] = (1 - alpha) * q[h, s, a] + alpha * target
+    best = best_action(q, h, s)
+    learner.value[h, s] = min(learner.cap[h], q[h, s, best])
     return keep_best(learner.policy, h, s, best)
 
 
@@ -445,10 +984,7 @@ def settle(learner: Any, h: int) -> bool:
     """Renew value and policy of step h from q; whether the policy changed."""
     changed = False
     for s in range(learner.q.shape[1]):
-        best = 0
-        for a in range(learner.q.shape[2]):
-            if learner.q[h, s, a] > learner.q[h, s, best]:
-                best = a
+        best = best_action(learner.q, h, s)
         learner.value[h, s] = learner.q[h, s, best]
         changed |= keep_best(learner.policy, h, s, best)
     return changed
@@ -566,7 +1102,7 @@ def ubev_update(told: Mechanics, learner: UBEVState, h: int, s: int, a: int, s_n
 def ubev_improve(told: Mechanics, learner: UBEVState, h: int) -> None:
     """Dann et al. (2017), Algorithm 1: Q = r + min(max V_{h+1}, P̂V + span φ); landing is part of what follows."""
     q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
-    most = told.discount * learner.value[h + 1].max() + told.landing[h % len(told.landing)].max()
+    most = told.discount * largest(learner.value, h + 1) + largest(told.landing, h % len(told.landing))
     for s in range(q.shape[1]):
         for a in range(A):
             follows = most
@@ -611,10 +1147,10 @@ def ucb_b_update(told: Mechanics, learner: UCBBState, h: int, s: int, a: int, s_
     bonus = (beta - (1 - alpha) * learner.beta[h, s, a]) / (2 * alpha)
     learner.beta[h, s, a] = beta
     target = told.reward[h % len(told.reward), s, a] + follows + bonus
-    q = learner.q[h, s]
-    q[a] = (1 - alpha) * q[a] + alpha * target
-    best = q.argmax()
-    learner.value[h, s] = min(learner.cap[h], q[best])
+    q = learner.q
+    q[h, s, a] = (1 - alpha) * q[h, s, a] + alpha * target
+    best = best_action(q, h, s)
+    learner.value[h, s] = min(learner.cap[h], q[h, s, best])
     return keep_best(learner.policy, h, s, best)
 
 
@@ -673,9 +1209,10 @@ def early_settled_update(
     learner.reference[h, s, a] = (1 - eta) * learner.reference[h, s, a] + eta * target
     best_bound = min(learner.reference[h, s, a], learner.upper[h, s, a])
     learner.q[h, s, a] = min(best_bound, learner.q[h, s, a])
-    best = learner.q[h, s].argmax()
+    best = best_action(learner.q, h, s)
     learner.value[h, s] = learner.q[h, s, best]
-    learner.value_low[h, s] = max(learner.lower[h, s].max(), learner.value_low[h, s])
+    lowest = learner.lower[h, s, best_action(learner.lower, h, s)]
+    learner.value_low[h, s] = max(lowest, learner.value_low[h, s])
     if learner.value[h, s] - learner.value_low[h, s] > 1:
         learner.value_ref[h, s] = learner.value[h, s]
     elif learner.unsettled[h, s] == 1:
@@ -688,6 +1225,9 @@ _UPDATES.update(
     {
         Fixed: fixed_update,
         UCBfState: ucb_f_update,
+        UCBVIfState: ucbvi_f_update,
+        RepairedUCBf: repaired_ucb_f_update,
+        RepairedUCBVIf: repaired_ucbvi_f_update,
         UCBHState: ucb_h_update,
         UCBBState: ucb_b_update,
         EarlySettledState: early_settled_update,
@@ -697,7 +1237,13 @@ _UPDATES.update(
     }
 )
 _RENEWALS.update(
-    dict.fromkeys((Fixed, UCBfState, UCBHState, UCBBState, EarlySettledState), renew_nothing)
-    | dict.fromkeys((UCBVIState, UCBVIBFState, UBEVState), plan_again)
+    {
+        UCBfState: ucb_f_renew,
+        UCBVIfState: ucbvi_f_renew,
+        RepairedUCBf: repaired_ucb_f_renew,
+        RepairedUCBVIf: repaired_ucbvi_f_renew,
+    }
 )
+_RENEWALS.update(dict.fromkeys((Fixed, UCBHState, UCBBState, EarlySettledState), renew_nothing))
+_RENEWALS.update(dict.fromkeys((UCBVIState, UCBVIBFState, UBEVState), plan_again))
 _IMPROVEMENTS.update({UCBVIState: ucbvi_improve, UCBVIBFState: ucbvi_bf_improve, UBEVState: ubev_improve})

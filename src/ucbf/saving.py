@@ -21,7 +21,7 @@ from ucbf.disturbance import Disturbance
 from ucbf.files import write_whole
 from ucbf.system import System
 
-FORMAT, VERSION = "ucbf agent", 1
+FORMAT, VERSION = "ucbf agent", 2
 Arrays = dict[str, NDArray[Any]]
 UNREADABLE = (
     ArithmeticError,
@@ -79,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
         told |= header["system"]
         if told["disturbance_range"] is not None:
             told["disturbance_range"] = tuple(told["disturbance_range"])
-        params = {k: Disturbance(**v) if isinstance(v, dict) else v for k, v in header["params"].items()}
+        params = {k: Disturbance(**v) if _is_law(v) else v for k, v in header["params"].items()}
         state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
         return Saved(header["agent"], params, System(**told), state)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -124,4 +124,15 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"parameter {name} is {value!r:.60}, which cannot be saved; use numbers, text or a Disturbance")
+    if isinstance(value, dict):
+        return {key: _plain(f"{name}.{key}", part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(name, part) for part in value]
+    raise TypeError(
+        f"parameter {name} is {value!r:.60}, which cannot be saved; use numbers, text, a Disturbance, or lists and "
+        "tables of those"
+    )
+
+
+def _is_law(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"pmf", "low"}

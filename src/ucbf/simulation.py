@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.agents.base import Agent
-from ucbf.checks import whole
+from ucbf.agents.informed import LOOKS, InformedAgent
+from ucbf.checks import real, whole
 from ucbf.kernels import Draws
 from ucbf.planning import arena_of, optimal
 from ucbf.system import System
@@ -28,6 +29,12 @@ class Run:
 
     gap: NDArray[np.float64]  # [K] V*_1 - V^{π_k}_1, exact, averaged over the first state
     reward: NDArray[np.float64]  # [K] the discounted return it actually collected
+    switched: NDArray[np.bool_]  # [K] whether the policy was another than in the episode before
+
+    @property
+    def switches(self) -> int:
+        """How often the policy changed from one episode to the next."""
+        return int(self.switched.sum())
 
     @property
     def regret(self) -> NDArray[np.float64]:
@@ -35,17 +42,27 @@ class Run:
         return np.cumsum(self.gap)
 
 
-def simulate(agent: Agent, world: World, episodes: int, seed: int = 0, progress: Progress | None = None) -> Run:
+def simulate(
+    agent: Agent,
+    world: World,
+    episodes: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+    stop_when: float | None = None,
+) -> Run:
     """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
 
     All first states and disturbances are drawn from ``seed`` before the first episode, so that every agent
     meets the same ones. Where a clipped boundary hides a disturbance the agent is shown it, as ``info`` of the
-    Gymnasium view does.
+    Gymnasium view does. Now and then an agent that is told f is asked whether its model holds, and warns if not.
 
     Parameters
     ----------
     progress
         Called with (episodes done, episodes) about ten times a second.
+    stop_when
+        ε: stop as soon as ``agent.certificate()``, averaged over the first state, is at most that; it is looked at
+        whenever the number of episodes has grown by a twentieth. The run is then shorter.
     """
     K = whole("episodes", episodes, 1)
     if not isinstance(world, World):
@@ -53,22 +70,55 @@ def simulate(agent: Agent, world: World, episodes: int, seed: int = 0, progress:
     if not isinstance(agent, Agent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
     _check_told(agent.system, world)
+    looks = _looks(agent, world, K, stop_when)
     starts, w = world.draw(K, whole("seed", seed, 0))
     j = world.system.fold(w)
     measured = agent.system.fold(w) if world.system.boundary == "clip" else j  # elsewhere s' says it
     best = float(world.start @ optimal(world).v[0])
     arena = arena_of(world.system, world.law, world.start, best)
-    gap, reward = np.empty(K), np.empty(K)
-    done, block = 0, 16
-    while done < K:
-        part, begun = slice(done, min(done + block, K)), time.perf_counter()
-        agent.run(arena, Draws(starts[part], j[part], measured[part]), gap[part], reward[part])
+    gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
+    acted = np.array(agent.policy)
+    done, block, stopped = 0, 16, False
+    while done < K and not stopped:
+        end = min(done + block, K, next(iter(look for look in looks if look > done), K))
+        part, begun = slice(done, end), time.perf_counter()
+        draws = Draws(starts[part], j[part], measured[part])
+        agent.run(arena, draws, acted, gap[part], reward[part], switched[part])
         done = part.stop
         took = max(time.perf_counter() - begun, 1e-9)
         block = max(1, min(4 * block, int(block * BLOCK_SECONDS / took)))
+        if done in looks:
+            stopped = looks[done]()
         if progress is not None:
             progress(done, K)
-    return Run(gap, reward)
+    return Run(gap[:done], reward[:done], switched[:done])
+
+
+def _looks(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:
+    """What to look at after which episodes, in order; each says whether to stop."""
+
+    def check() -> bool:
+        if isinstance(agent, InformedAgent):
+            agent.look()
+        return False
+
+    looks: dict[int, Callable[[], bool]] = {k: check for k in sorted(LOOKS) if k < K} | {K: check}
+    if stop_when is None:
+        return looks
+    wanted = real("stop_when", stop_when, 0, open_low=True)
+    if not isinstance(agent, InformedAgent):
+        raise TypeError(f"stop_when needs a certificate, and {agent.name} gives none; use UCBVI-f or UCB-f")
+    agent.certificate()  # refused now, if at all
+
+    def certified() -> bool:
+        check()
+        return agent.certificate().average(world.start) <= wanted
+
+    k = 1
+    while k < K:
+        looks[k] = certified
+        k = max(k + 1, k + k // 20)
+    return dict(sorted(looks.items()))
 
 
 def learn(

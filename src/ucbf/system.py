@@ -45,6 +45,7 @@ class Mechanics(NamedTuple):
     n_residuals: int  # number of disturbances told apart; raw next state = after-state + residual
     shift: int  # residual index = next state index + shift - after-state index (modulo S if wrapped)
     boundary: int  # WRAP, CLIP or STRICT
+    modular: bool  # whether after-states and residuals are counted modulo S
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -167,13 +168,18 @@ class System:
         """The names of the states."""
         return range(self.state_offset, self.state_offset + self.n_states)
 
+    @property
+    def slack(self) -> int:
+        """ζ/2: how far f may be off, in whole states."""
+        return int(self.model_error // 2)
+
     @cached_property
     def after_states(self) -> range:
-        """Every f(s, a) of an action that exists; modulo S where nothing but the state it wraps to matters."""
+        """Where an action that exists may lead, ζ/2 either way; the states, where only what it wraps to matters."""
         if self._wraps_freely:
             return self.states
         reached = self.f[self.allowed]
-        return range(int(reached.min()), int(reached.max()) + 1)
+        return range(int(reached.min()) - self.slack, int(reached.max()) + self.slack + 1)
 
     @cached_property
     def residuals(self) -> range:
@@ -194,8 +200,7 @@ class System:
         """The residuals that the declared range and ζ allow; all, where none is declared."""
         if self.disturbance_range is None:
             return self.residuals
-        slack = int(self.model_error // 2)
-        return range(self.disturbance_range[0] - slack, self.disturbance_range[1] + slack + 1)
+        return range(self.disturbance_range[0] - self.slack, self.disturbance_range[1] + self.slack + 1)
 
     @property
     def raw_states(self) -> range:
@@ -252,6 +257,7 @@ class System:
             n_residuals=len(self.residuals),
             shift=origin - x[0] - self.residuals[0],
             boundary=BOUNDARIES.index(self.boundary),
+            modular=self._wraps_freely,
         )
 
     def meet_boundary(self, z: NDArray[np.int64]) -> NDArray[np.int64]:

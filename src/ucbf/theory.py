@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.bonuses import lipschitz_of, log_term, steepest
+from ucbf.bonuses import lipschitz_of, steepest
+from ucbf.certificates import error_parts, gap_bounds
 from ucbf.checks import real, whole
 from ucbf.planning import optimal
 from ucbf.system import System
@@ -37,7 +38,7 @@ def error_bounds(system: System, t: int, c: float = 1.0, p: float = 0.01) -> NDA
     P_h^t = 4 (1 + 1/H) (c sqrt(H³ι) + Lζ sqrt(t)) + (1 + 1/H) P_{h+1}^t, P_H^t = 0. Proved, with probability 1-p and a
     large enough c: ``0 <= (V^k - V*)(s) <= (Q^k - Q*)(s, π_k(s)) <= P_h^t / sqrt(t)``.
     """
-    fixed, growing = _error_parts(system, c, p)
+    fixed, growing = error_parts(system, c, p)
     bounds: NDArray[np.float64] = fixed / np.sqrt(whole("t", t, 1)) + growing
     return bounds
 
@@ -47,7 +48,7 @@ def gap_bound(system: System, k: int, c: float = 1.0, p: float = 0.01) -> float:
 
     Proved: V*_h - V^π_h <= V^k_h - V^π_h <= (Q^k - Q*)(s, π_k(s)) + E[(V* - V^π)_{h+1}], step by step.
     """
-    return float(_gap_bounds(system, np.array([whole("k", k, 1)]), c, p)[0])
+    return float(gap_bounds(system, np.array([whole("k", k, 1) - 1]), c, p)[0])
 
 
 def regret_bound(system: System, episodes: int, c: float = 1.0, p: float = 0.01) -> float:
@@ -55,7 +56,7 @@ def regret_bound(system: System, episodes: int, c: float = 1.0, p: float = 0.01)
 
     Of the order sqrt(H⁶ T ι) + LζHT, T = HK; free of S and A but for the logarithm ι = log(SAH/p).
     """
-    return float(_gap_bounds(system, np.arange(1, whole("episodes", episodes, 1) + 1), c, p).sum())
+    return float(gap_bounds(system, np.arange(whole("episodes", episodes, 1)), c, p).sum())
 
 
 class Horizon(NamedTuple):
@@ -70,9 +71,36 @@ def episodes_for(system: System, epsilon: float, c: float = 1.0, p: float = 0.01
 
     The smallest k whose gap bound, but for the part that ζ adds, is at most ε; of the order H⁷ι/ε².
     """
-    fixed, growing = _error_parts(system, c, p)
+    fixed, growing = error_parts(system, c, p)
     asked = real("epsilon", epsilon, 0, open_low=True)
     return Horizon(1 + int(np.ceil((fixed.sum() / asked) ** 2)), float(growing.sum()))
+
+
+def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
+    """How many episodes make the certificate of UCBVI-f (Hoeffding's form) at most ε, whatever is seen.
+
+    Proved: V^up - V^low <= 2 Σ_h γ^h range_h sqrt(log(1/δ) / 2k), range_h being how far apart what follows step h can
+    be, and δ = 6p / (π²k² · 2XH). Of the order H³ log(XHk/p) / ε²: free of S and A but for the logarithm. For ζ = 0.
+    """
+    if system.model_error:
+        raise ValueError(
+            f"model_error is {system.model_error:g}; a wrong f leaves an error that no number of episodes removes"
+        )
+    asked, p = real("epsilon", epsilon, 0, open_low=True), real("p", p, 0, 1, open_low=True)
+    H, units, X = system.horizon, units_of(system), system.mechanics.n_after
+    width = 2 * float((system.discount ** np.arange(H) * (units.cap - units.floor)).sum()) * units.scale
+
+    def bound(k: int) -> float:
+        return width * float(np.sqrt(np.log(np.pi**2 / 3 * k**2 * X * H / p) / (2 * k)))
+
+    k = 2
+    while bound(k) > asked:
+        k *= 2
+    few, enough = max(2, k // 2), k
+    while few < enough:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if bound(middle) <= asked else (middle + 1, enough)
+    return enough
 
 
 def lipschitz_constants(system: System) -> dict[str, float]:
@@ -119,23 +147,3 @@ def regret_orders(
         "UCB-f": (H**6 * T) ** 0.5 + lipschitz * model_error * H * T,
         "UCB-f, online": (H**6 * T) ** 0.5 + lipschitz * (H * d * T) ** 0.5,
     }
-
-
-def _error_parts(system: System, c: float, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
-    H, units = system.horizon, units_of(system)
-    step = 1 + 1 / H
-    shape = np.zeros(H + 1)  # P_h^t = shape[h] (c sqrt(H³ι) + Lζ sqrt(t))
-    for h in range(H - 1, -1, -1):
-        shape[h] = 4 * step + step * shape[h + 1]
-    iota = log_term(system, real("p", p, 0, 1, open_low=True))
-    L = lipschitz_of(system, units) if system.model_error else 0.0
-    return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
-
-
-def _gap_bounds(system: System, k: NDArray[np.int64], c: float, p: float) -> NDArray[np.float64]:
-    fixed, growing = _error_parts(system, c, p)
-    most = units_of(system).scale * system.horizon
-    with np.errstate(divide="ignore"):
-        bounds: NDArray[np.float64] = np.minimum(most, fixed.sum() / np.sqrt(k - 1) + growing.sum())
-    return bounds

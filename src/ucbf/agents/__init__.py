@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from ucbf.agents.base import Agent, CensoredWarning
 from ucbf.agents.early_settled import EarlySettled
 from ucbf.agents.fixed import Greedy, Optimal, Random
@@ -16,12 +14,14 @@ from ucbf.agents.ucb_f import UCBf
 from ucbf.agents.ucb_h import UCBH
 from ucbf.agents.ucbvi import UCBVI
 from ucbf.agents.ucbvi_bf import UCBVIBF
+from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.checks import one_of
+from ucbf.estimators.base import Named
 from ucbf.planning import checked_policy
 from ucbf.saving import read
 from ucbf.system import System
 
-KINDS = (UCBf, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
+KINDS = (UCBf, UCBVIf, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
 AGENTS: dict[str, type[Agent]] = {kind.name: kind for kind in KINDS}
 
 
@@ -30,7 +30,7 @@ def make_agent(name: str, system: System, **params: Any) -> Agent:
     return AGENTS[one_of("agent", name, AGENTS)](system, **params)
 
 
-def load(path: str | os.PathLike[str], agent: type[Agent] | None = None) -> Agent:
+def load(path: str | os.PathLike[str], agent: type[Agent] | None = None, estimator: Named | None = None) -> Agent:
     """The agent saved at ``path``; going on with it is the same, bit for bit, as never having stopped.
 
     Parameters
@@ -39,6 +39,9 @@ def load(path: str | os.PathLike[str], agent: type[Agent] | None = None) -> Agen
         What ``agent.save`` was given.
     agent
         The class of an agent that is not one of ucbf's own.
+    estimator
+        An estimator, new and with the parameters of the one that was saved, where that is not one of ucbf's own or
+        holds a regressor.
     """
     saved = read(path)
     if agent is None and saved.agent not in AGENTS:
@@ -48,19 +51,15 @@ def load(path: str | os.PathLike[str], agent: type[Agent] | None = None) -> Agen
     kind = AGENTS[saved.agent] if agent is None else agent
     if kind.name != saved.agent:
         raise ValueError(f"{path} holds a {saved.agent!r}, not a {kind.name!r}; pass the class it was saved from")
+    if estimator is not None:
+        saved.params["estimator"] = estimator
     made = kind(saved.system, **saved.params)
-    for name, array in made.state.items():
-        stored = saved.state.get(name)
-        if stored is None or stored.shape != array.shape or stored.dtype != array.dtype:
-            raise ValueError(f"{path} holds no {name} of shape {array.shape}; it was written by another version")
-        if stored.dtype.kind == "f" and np.isnan(stored).any():
-            raise ValueError(f"{path} holds a {name} that is not a number; save the agent again")
-        array[...] = stored
-    if "policy" in made.state:
-        try:
+    try:
+        made.restore(saved.state)
+        if "policy" in made.state:
             checked_policy(made.system, made.state["policy"])
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}; save the agent again") from None
+    except ValueError as error:
+        raise ValueError(f"{path} does not hold this agent: {error}") from None
     return made
 
 
@@ -77,6 +76,7 @@ __all__ = [
     "Greedy",
     "Optimal",
     "Random",
+    "UCBVIf",
     "UCBf",
     "load",
     "make_agent",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from ucbf import kernels
 from ucbf.checks import whole
 from ucbf.planning import checked_policy
 from ucbf.saving import Saved, write
-from ucbf.system import System
+from ucbf.system import WRAP, System
 from ucbf.units import in_units, units_of
 
 
@@ -49,7 +50,7 @@ class Agent(ABC):
         self.params = params
         self.units = units_of(system)
         self.told = in_units(system.mechanics, self.units)
-        self._warned = False
+        self._warned: set[type] = set()
 
     def __repr__(self) -> str:
         params = "".join(f", {name}={value!r:.40}" for name, value in self.params.items())
@@ -75,6 +76,16 @@ class Agent(ABC):
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array that learning changes, by name: what is saved."""
         return {}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from what ``state`` said; an error if that was of another agent."""
+        for name, array in self.state.items():
+            stored = state.get(name)
+            if stored is None or stored.shape != array.shape or stored.dtype != array.dtype:
+                raise ValueError(f"it holds no {name} of shape {array.shape}: it was written by another version")
+            if stored.dtype.kind == "f" and np.isnan(stored).any():
+                raise ValueError(f"it holds a {name} that is not a number; save the agent again")
+            array[...] = stored
 
     def renew(self) -> None:  # noqa: B027 - most agents have nothing to prepare
         """Prepare the policy of the next episode. Called when an episode starts or the policy is asked for."""
@@ -102,7 +113,8 @@ class Agent(ABC):
         if not self.system.allowed[h, s, a]:
             raise ValueError(f"action {a} is not allowed in state {s + self.system.state_offset} at step {h}")
         j = self._residual(h, s, a, s_next, disturbance) if self.uses_residual else 0
-        self.update(h, s, a, s_next, j)
+        if j is not None:
+            self.update(h, s, a, s_next, j)
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
@@ -117,11 +129,13 @@ class Agent(ABC):
 
     # -- use, many episodes at once ---------------------------------------------------------------
 
-    def run(
-        self, arena: kernels.Arena, draws: kernels.Draws, gap: NDArray[np.float64], reward: NDArray[np.float64]
-    ) -> None:
-        """Act, then learn, for K episodes; fills gap and reward [K]."""
-        H = self.system.horizon
+    def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
+        """Act, then learn, for K episodes; fills gap, reward and switched, [K] each.
+
+        acted: [H, S] the policy of the episode before the first, and in the end that of the last; switched says whether
+        an episode's policy was another than that of the episode before
+        """
+        H, (gap, reward, switched) = self.system.horizon, results
         v, policy = self._values(), np.empty((0, 0), np.int64)
         states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
         for k in range(len(gap)):
@@ -129,6 +143,8 @@ class Agent(ABC):
             now, top = self.policy, -1
             if not np.array_equal(now, policy):
                 policy, top = checked_policy(self.system, now), H - 1
+            switched[k] = not np.array_equal(acted, policy)
+            acted[...] = policy
             gap[k], reward[k] = kernels.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
             for h in range(H):
                 self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
@@ -148,36 +164,43 @@ class Agent(ABC):
     def _index(self, what: str, s: int) -> int:
         return whole(what, s, self.system.states[0], self.system.states[-1]) - self.system.state_offset
 
-    def _residual(self, h: int, s: int, a: int, s_next: int, disturbance: int | None) -> int:
-        """The index of the disturbance that explains a transition; an error if none does."""
-        system, told = self.system, self.told
+    def _residual(self, h: int, s: int, a: int, s_next: int, disturbance: int | None) -> int | None:
+        """The index of the disturbance that explains a transition; None for one that nothing is learned from."""
+        system, told, first = self.system, self.told, self.system.mechanics.after
         last = len(system.declared_residuals) - 1
         edge = kernels.is_edge(told, s_next)
         low_edge, high_edge = edge and s_next == 0, edge and s_next == system.n_states - 1
-        j = s_next + told.shift - int(told.after[h % len(told.after), s, a])
-        if not edge:
-            j = int(kernels.residual(told, h, s, a, s_next, 0))
+        j = s_next + told.shift - int(first[h % len(first), s, a])
+        if told.boundary == WRAP:
+            j %= system.n_states
         if (j < 0 and not high_edge) or (j > last and not low_edge):
-            raise ValueError(
+            self._meet_outside(
                 f"{self._named(h, s, a)} to {s_next + system.state_offset} the residual is {j + system.residuals[0]}, "
                 f"outside {system.residuals[0]}..{system.residuals[0] + last} (disturbance_range, widened by ζ/2); "
                 "correct f, or declare a wider disturbance_range or a larger model_error"
             )
+            return None
         if disturbance is not None:
             measured = int(system.fold(whole("disturbance", disturbance)))
             if edge:
                 self._check_agreement(h, s, a, s_next, disturbance)
                 return measured
         elif (low_edge and j > 0) or (high_edge and j < last):
-            self._warn_censored(h, s, a, s_next)
+            self._meet_censored(h, s, a, s_next)
+        if not edge:  # f may have been repaired since
+            return int(kernels.residual(told, h, s, a, s_next, 0))
         return min(max(j, 0), last)
+
+    def _meet_outside(self, message: str) -> None:
+        """A residual that the declared range excludes."""
+        raise ValueError(message)
 
     def _named(self, h: int, s: int, a: int) -> str:
         return f"from state {s + self.system.state_offset}, action {a} at step {h} (f = {self.system.f[h, s, a]})"
 
     def _check_agreement(self, h: int, s: int, a: int, s_next: int, disturbance: int) -> None:
         """At an edge: whether f + W, give or take ζ/2, is clipped to it."""
-        system, slack = self.system, int(self.system.model_error // 2)
+        system, slack = self.system, self.system.slack
         raw = int(system.f[h, s, a]) + disturbance
         below = s_next == 0 and raw - slack <= system.states[0]
         above = s_next == system.n_states - 1 and raw + slack >= system.states[-1]
@@ -187,20 +210,33 @@ class Agent(ABC):
                 f"{s_next + system.state_offset} that was given; correct one of them, or declare a larger model_error"
             )
 
-    def _warn_censored(self, h: int, s: int, a: int, s_next: int) -> None:
-        if self._warned:
-            return
-        self._warned = True
+    def _meet_censored(self, h: int, s: int, a: int, s_next: int) -> None:
+        """A clipped edge, and W was not measured."""
         o = self.system.state_offset
         bound = s_next + o - int(self.system.f[h, s, a])
         side = "at most" if s_next == 0 else "at least"
-        warnings.warn(
+        self._warn(
+            CensoredWarning,
             f"{self._named(h, s, a)} the next state {s_next + o} is a clipped edge: it says only that W was {side} "
             f"{bound}. {self.name} takes it for the nearest such W, which biases what it learns; pass disturbance=W to "
             "observe where W can be measured",
-            CensoredWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
+
+    def _warn(self, kind: type[Warning], message: str, stacklevel: int) -> None:
+        """Once for each kind of warning."""
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, kind, stacklevel=stacklevel + 1)
+
+
+def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """The arrays of a NamedTuple that can change, those of its parts under "part.name"."""
+    for name, value in learner._asdict().items():
+        if isinstance(value, tuple):
+            yield from _arrays(value, f"{prefix}{name}.")
+        elif isinstance(value, np.ndarray) and value.flags.writeable:
+            yield prefix + name, value
 
 
 class CompiledAgent(Agent):
@@ -225,14 +261,11 @@ class CompiledAgent(Agent):
     @property
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array of the learner that can change."""
-        fields = self.learner._asdict().items()
-        return {name: array for name, array in fields if isinstance(array, np.ndarray) and array.flags.writeable}
+        return dict(_arrays(self.learner))
 
-    def run(
-        self, arena: kernels.Arena, draws: kernels.Draws, gap: NDArray[np.float64], reward: NDArray[np.float64]
-    ) -> None:
+    def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """As :meth:`Agent.run`, in one compiled loop."""
-        kernels.run(arena, self.told, self.learner, draws, self._values(), gap, reward)
+        kernels.run(arena, self.told, self.learner, draws, self._values(), acted, *results)
 
     def _choice(self, h: int, s: int) -> int:
         return int(self.learner.policy[h, s])

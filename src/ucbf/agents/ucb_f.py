@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ucbf import kernels
-from ucbf.agents.base import CompiledAgent
-from ucbf.bonuses import bonus_of, scale_of
-from ucbf.checks import integers, one_of, real
+from ucbf.agents.informed import InformedAgent
+from ucbf.bonuses import bonus_of, log_term, scale_of
+from ucbf.certificates import Certificate, gap_bounds
+from ucbf.checks import one_of, real
+from ucbf.estimators.base import Named
 from ucbf.system import System
 
 BONUSES = ("theorem", "online", "experiment", "published")
 CLOCKS = ("episode", "update")
 
 
-class UCBf(CompiledAgent):
+class UCBf(InformedAgent):
     """Optimistic Q-learning that replays each observed disturbance at every state and action.
 
     After s, a -> s' at step h the residual w = s' - f(s, a) teaches every pair at once:
     ``Q_h(s,a) <- (1-α) Q_h(s,a) + α [ r_h(s,a) + V_{h+1}(f(s,a) + w) + b ]``, ``V_h = min(cap, max_a Q_h)``,
     α = (H+1)/(H+n). Q depends on the pair only through r and f(s, a), so that an average over after-states is
-    kept instead of Q: memory S·H instead of S·A·H. Regret O(sqrt(H⁶T) + LζHT), free of S and A; time SA a step. The one
-    to use wherever the mechanics are known.
+    kept instead of Q: memory S·H instead of S·A·H. Regret O(sqrt(H⁶T) + LζHT), free of S and A; time SA a step.
 
     Parameters
     ----------
@@ -38,6 +40,8 @@ class UCBf(CompiledAgent):
         What n counts: "episode" (the paper's text) or "update" (the authors' code), n = (k-1)H + h + 1.
     d
         For the bonus "online": an estimate of f improves like sqrt(d/k).
+    estimator, renewal, eta
+        :class:`ucbf.agents.informed.InformedAgent`. With an estimator the bonus has no part for ζ.
 
     References
     ----------
@@ -45,6 +49,7 @@ class UCBf(CompiledAgent):
     """
 
     name = "UCB-f"
+    averaged = "average"
 
     def __init__(
         self,
@@ -55,14 +60,29 @@ class UCBf(CompiledAgent):
         bonus: str = "published",
         clock: str = "update",
         d: float = 1.0,
+        estimator: Named | str | dict[str, Any] | None = None,
+        renewal: str = "episode",
+        eta: float | None = None,
     ) -> None:
         c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         one_of("clock", clock, CLOCKS)
-        super().__init__(system, c=c, p=p, bonus=bonus, clock=clock, d=real("d", d, 0))
+        super().__init__(
+            system,
+            estimator=estimator,
+            renewal=renewal,
+            eta=eta,
+            c=c,
+            p=p,
+            bonus=bonus,
+            clock=clock,
+            d=real("d", d, 0),
+        )
         H, S, cap = system.horizon, system.n_states, self.units.cap
         chosen = bonus_of(bonus, system, self.units, c=c, p=p, d=d if bonus == "online" else 0.0)
+        if self.estimator is not None:
+            chosen = chosen._replace(floor=0.0)
         known = bonus == "published" and system.last_step_is_known
-        self.learner = kernels.UCBfState(
+        learner = kernels.UCBfState(
             average=np.zeros((H, self.told.n_after)),
             weight=np.zeros(H),
             bonus=np.array(cap),
@@ -74,26 +94,46 @@ class UCBf(CompiledAgent):
             cap=cap,
             by_update=clock == "update",
             learned_steps=H - 1 if known else H,
+            **self.alert(),
         )
         if known:
-            self.learner.weight[-1], self.learner.bonus[-1] = 1, 0
-            self.learner.average[-1] = self.paid_at_the_end
-            kernels.ucb_f_greedy(self.told, self.learner, H - 1)
+            learner.weight[-1], learner.bonus[-1] = 1, 0
+            learner.average[-1] = self.paid_at_the_end
+            kernels.ucb_f_greedy(self.told, learner, H - 1, True)
+        law = np.zeros((H, self.told.n_residuals))
+        self.learner = self.repairing(learner, kernels.RepairedUCBf, law, np.zeros(law.shape))
 
-    @property
-    def q(self) -> NDArray[np.float64]:
-        """[H, S, A], built from the after-states; -inf where the action does not exist."""
-        told, learner = self.told, self.learner
-        q = np.full(self.system.f.shape, -np.inf)
-        for h in range(told.horizon):
-            reward, exists = told.reward[h % len(told.reward)], self.system.allowed[h]
-            ahead = learner.average[h][told.after[h % len(told.after)]]
-            q[h][exists] = (learner.weight[h] * reward[exists] + ahead[exists]) + learner.bonus[h]
-        return self._in_user_units(q)
+    def _weight_and_bonus(self, h: int) -> tuple[float, float]:
+        return float(self.inner.weight[h]), float(self.inner.bonus[h])
 
-    def warm_start(self, disturbances: ArrayLike) -> None:
-        """Learn from a history of disturbances [K, H] alone, row by row."""
-        w = integers("disturbances", disturbances)
-        if w.ndim != 2 or w.shape[1] != self.system.horizon:
-            raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {self.system.horizon}")
-        kernels.replay(self.told, self.learner, self.system.fold(w))
+    def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
+        """How far from optimal the policy can be: Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states.
+
+        Much looser than UCBVI-f's, and only for the bonus "theorem" with the clock "episode", with c large enough for
+        the proof to hold at every episode. There is one form.
+
+        Parameters
+        ----------
+        p
+            Probability with which the bound may fail, at all episodes together.
+        """
+        p, params, system = real("p", p, 0, 1, open_low=True), self.params, self.system
+        one_of("form", form, ("hoeffding",))
+        if params["bonus"] != "theorem" or params["clock"] != "episode":
+            raise ValueError(
+                f"the proof is of bonus 'theorem' with clock 'episode', not {params['bonus']!r} with "
+                f"{params['clock']!r}; build the agent with those, or use UCBVI-f"
+            )
+        self._refuse_censored()
+        self.renew()
+        t = int(self.inner.visits.min() / (1 + self.inner.eta))
+        needed = np.log(np.pi**2 / 3 * max(t, 1) ** 2 * self.told.n_after * system.horizon / p)
+        if params["c"] ** 2 * log_term(system, params["p"]) < needed:
+            least = float(np.sqrt(needed / log_term(system, params["p"])))
+            raise ValueError(
+                f"c is {params['c']:g}; after {t} episodes the proof needs {least:.3g} for p = {p:g}: build the agent "
+                "with a larger c"
+            )
+        bound = float(gap_bounds(system, np.array([t]), params["c"], params["p"])[0])
+        upper = np.full(system.n_states, bound)
+        return Certificate(upper, np.zeros(system.n_states), p)

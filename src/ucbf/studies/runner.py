@@ -171,15 +171,17 @@ def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Tab
         greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
         for run in runs:
             try:
-                gap = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(stop)).gap
+                done = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(stop))
             except StoppedError:
                 raise
             except Exception as error:
                 where = f"{run.label!r} failed in world {run.world} with {run.world_params}"
                 raise UserError(f"{where}: {type(error).__name__}: {error}; finished runs are kept") from error
-            rows.append(row_of(run, gap, greedy_gap, best))
+            rows.append(row_of(run, done.gap, done.switches, greedy_gap, best))
             kept = recorded(run.episodes, run.record)
-            curves.append(pa.table({"run": [run.id] * len(kept), "episode": kept, "gap": gap[kept - 1]}, schema=CURVES))
+            curves.append(
+                pa.table({"run": [run.id] * len(kept), "episode": kept, "gap": done.gap[kept - 1]}, schema=CURVES)
+            )
     return {"runs": pa.Table.from_pylist(rows, schema=task.schema), "curves": pa.concat_tables(curves)}
 
 
@@ -191,7 +193,7 @@ def _schema(study: Study) -> pa.Schema:
         types = {type(panel[key]) for panel in study.panels()}
         params[key] = kinds[types.pop()] if len(types) == 1 else pa.float64() if types == {int, float} else pa.string()
     text = {"run", "label", "agent", "agent_params", "kind"}
-    whole = {"panel", "world", "world_seed", "draw_seed", "episodes", "settled"}
+    whole = {"panel", "world", "world_seed", "draw_seed", "episodes", "settled", "switches"}
 
     def kind(name: str) -> pa.DataType:
         return pa.string() if name in text else pa.int64() if name in whole else pa.float64()
@@ -208,7 +210,7 @@ def value_of(start: NDArray[np.float64], v: NDArray[np.float64]) -> float:
     return float(start @ v[0])
 
 
-def row_of(run: Run, gap: NDArray[np.float64], greedy_gap: float, best: float) -> dict[str, Any]:
+def row_of(run: Run, gap: NDArray[np.float64], switches: int, greedy_gap: float, best: float) -> dict[str, Any]:
     """A run and what came of it."""
     below = gap <= SETTLED * greedy_gap + 1e-12
     late = len(gap) - int(np.argmin(below[::-1])) if not below.all() else 0  # episodes until the last that is not below
@@ -230,6 +232,7 @@ def row_of(run: Run, gap: NDArray[np.float64], greedy_gap: float, best: float) -
         "regret": float(gap.sum()),
         **{f"gap_{k}": float(gap[k - 1]) if k <= len(gap) else None for k in CHECKPOINTS},
         "settled": None if late == len(gap) else late + 1,
+        "switches": switches,
     }
 
 

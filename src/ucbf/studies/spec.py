@@ -42,9 +42,10 @@ COLUMNS = (  # of the table of runs, before and after the parameters of the worl
         "regret",
         *(f"gap_{k}" for k in CHECKPOINTS),
         "settled",
+        "switches",
     ),
 )
-RESULT_VERSION = 1  # part of every run's id: a change of what a run computes makes old results foreign
+RESULT_VERSION = 2  # part of every run's id: a change of what a run computes makes old results foreign
 
 
 class Part(BaseModel):
@@ -57,7 +58,7 @@ class Part(BaseModel):
         """The parameters that are not ours."""
         return self.__pydantic_extra__
 
-    def variants(self) -> list[dict[str, Value]]:
+    def variants(self) -> list[dict[str, Any]]:
         """Every combination of the listed parameters, the last varying fastest."""
         given = self.model_dump(exclude_none=True)
         lists = [v if isinstance(v, list) else [v] for v in given.values()]
@@ -69,6 +70,7 @@ class Part(BaseModel):
 
 
 Error = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Estimator = str | dict[str, Value]
 
 
 class WorldSpec(Part):
@@ -78,10 +80,16 @@ class WorldSpec(Part):
 
 
 class AgentSpec(Part):
-    """An agent: a name in ``AGENTS``, of an entry point, or "module:Class"; ζ of the f it is told; its parameters."""
+    """An agent: a name in ``AGENTS``, of an entry point, or "module:Class"; ζ of the f it is told; its parameters.
+
+    told_error: the ζ that the agent is told, where it is not the true one. estimator: its name, or a table of its name
+    and parameters.
+    """
 
     name: str
     model_error: Error | Annotated[list[Error], Field(min_length=1)] = 0.0
+    told_error: Error | Annotated[list[Error], Field(min_length=1)] | None = None
+    estimator: Estimator | Annotated[list[Estimator], Field(min_length=1)] | None = None
     label: str | None = None
 
 
@@ -98,20 +106,18 @@ class Study(BaseModel):
     world: WorldSpec = Field(default_factory=lambda: WorldSpec.model_validate({}))
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)]
 
-    def panels(self) -> list[dict[str, Value]]:
+    def panels(self) -> list[dict[str, Any]]:
         """The combinations of world parameters."""
         return self.world.variants()
 
-    def variants(self) -> list[tuple[int, dict[str, Value]]]:
+    def variants(self) -> list[tuple[int, dict[str, Any]]]:
         """Every agent with its parameters and the label of its curve, and its place in the list of agents."""
         found = []
         for i, spec in enumerate(self.agents):
             for variant in spec.variants():
                 words = [spec.label or spec.name.split(":")[-1]]
                 for key in spec.varied():
-                    value = variant[key]
-                    shown = f"{value:g}" if isinstance(value, float) else str(value)
-                    words.append(f"{'ζ' if key == 'model_error' else key} = {shown}")
+                    words.append(f"{LETTERS.get(key, key)} = {_shown(variant[key])}")
                 found.append((i, {**variant, "label": ", ".join(words)}))
         return found
 
@@ -120,6 +126,16 @@ class Study(BaseModel):
         import tomli_w
 
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+LETTERS = {"model_error": "ζ", "told_error": "told ζ"}
+
+
+def _shown(value: Any) -> str:
+    """A parameter in the label of a curve."""
+    if isinstance(value, dict):
+        return " ".join([str(value.get("name")), *(f"{k}={_shown(v)}" for k, v in value.items() if k != "name")])
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class Run(NamedTuple):
@@ -131,8 +147,9 @@ class Run(NamedTuple):
     kind: str
     world_params: dict[str, Value]
     agent: str
-    agent_params: dict[str, Value]
+    agent_params: dict[str, Any]
     model_error: float
+    told_error: float
     world_seed: int
     error_seed: int
     draw_seed: int
@@ -146,6 +163,9 @@ class Run(NamedTuple):
         return digest(said.encode())
 
 
+NOT_PARAMETERS = ("name", "label", "model_error", "told_error")  # of an agent's constructor
+
+
 def runs_of(study: Study) -> list[Run]:
     """Every run: panel by panel, world by world, agent by agent. World i has the same seeds whatever the agents."""
     runs = []
@@ -154,11 +174,13 @@ def runs_of(study: Study) -> list[Run]:
         for i in range(study.worlds):
             seeds = [int(s) >> 1 for s in np.random.SeedSequence([study.seed, i]).generate_state(3, np.uint64)]
             for _, variant in study.variants():
-                params = {k: v for k, v in variant.items() if k not in ("name", "label", "model_error")}
+                params = {k: v for k, v in variant.items() if k not in NOT_PARAMETERS}
+                error = float(variant["model_error"])
+                told = float(variant.get("told_error", error))
                 runs.append(
                     Run(
                         p, i, str(variant["label"]), str(panel["kind"]), world_params, str(variant["name"]), params,
-                        float(variant["model_error"]), seeds[0], seeds[1], seeds[2], study.episodes, study.record,
+                        error, told, seeds[0], seeds[1], seeds[2], study.episodes, study.record,
                     )
                 )  # fmt: skip
     return runs
@@ -175,6 +197,8 @@ def build_world(run: Run) -> World:
 def build_agent(run: Run, world: World) -> Agent:
     """The agent of a run, told as much as the run says."""
     told = corrupt(world.system, run.model_error, run.error_seed) if run.model_error else world.system
+    if run.told_error != run.model_error:
+        told = told.replace(model_error=run.told_error)
     kind = agent_class(run.agent)
     law = {"law": world.law} if kind is AGENTS["optimal"] else {}
     return kind(told, **run.agent_params, **law)
@@ -235,7 +259,8 @@ def check(study: Study) -> None:
             raise UserError(f"{key!r} is a column of the results; give the parameter another name", ("world", key))
     for i, spec in enumerate(study.agents):
         known = _parameters(("agents", i, "name"), agent_class, spec.name)
-        _check_names(("agents", i), spec.extra(), known)
+        asked = {} if spec.estimator is None else {"estimator": spec.estimator}
+        _check_names(("agents", i), {**spec.extra(), **asked}, known)
     places = [i for i, _ in study.variants()]
     labels = [str(variant["label"]) for _, variant in study.variants()]
     for i, label in zip(places, labels, strict=True):

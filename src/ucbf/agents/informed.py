@@ -1,0 +1,239 @@
+"""What agents that are told f have in common: what they believe of it, whether that holds, when they switch policy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf import kernels
+from ucbf.agents.base import Agent, CompiledAgent
+from ucbf.certificates import Certificate
+from ucbf.checks import integers, one_of, real
+from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
+from ucbf.estimators.base import Named
+from ucbf.model_check import ModelCheck, ModelWarning, check_model
+from ucbf.system import System
+
+RENEWALS = ("episode", "few")
+LOOKS = frozenset(int(50 * 2 ** (i / 2)) for i in range(60))  # episodes after which the model is checked
+
+
+class InformedAgent(CompiledAgent):
+    """Told f, exactly or about, and learning from residuals s' - f(s, a).
+
+    Parameters
+    ----------
+    estimator
+        How f is repaired while acting, where ``model_error`` says that it is wrong: one of :mod:`ucbf.estimators`, its
+        name, or a table of its name and parameters. None: f stays as told.
+    renewal
+        "episode": the policy follows what is learned. "few": it is renewed only when the number of episodes has grown
+        by the factor 1 + eta, at most 1 + log(K)/log(1 + eta) times in K episodes.
+    eta
+        For "few". None: for UCB-f 1/(2H(H+1)), for which the regret of Q-learning stays of the same order (Bai et al.
+        2019); for UCBVI-f 0.05, since a plan is as good as the episodes it was made from, and regret grows by
+        sqrt(1 + eta) at most.
+    """
+
+    averaged: ClassVar[str]  # the learner's array of what follows each after-state [H, X]
+    inner: Any  # the learner without the model of f beside it
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        estimator: Named | str | dict[str, Any] | None,
+        renewal: str,
+        eta: float | None,
+        **params: Any,
+    ) -> None:
+        eta = None if eta is None else real("eta", eta, 0, open_low=True)
+        self.estimator = None if estimator is None else make_estimator(estimator)
+        super().__init__(system, renewal=one_of("renewal", renewal, RENEWALS), eta=eta, estimator=None, **params)
+        self._told_first = self.told
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Every array that learning changes, the estimator's under "estimator.name"."""
+        own = self.estimator.state if isinstance(self.estimator, Estimator) else {}
+        return {**super().state, **{f"estimator.{name}": array for name, array in own.items()}}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from what ``state`` said."""
+        own = {name: array for name, array in state.items() if name.startswith("estimator.")}
+        super().restore({name: array for name, array in state.items() if name not in own})
+        if isinstance(self.estimator, Estimator):
+            self.estimator.restore({name.removeprefix("estimator."): array for name, array in own.items()})
+
+    # -- the parts of a learner -------------------------------------------------------------------
+
+    def alert(self) -> dict[str, Any]:
+        """The fields of a learner that watch the residuals and say when to switch policy."""
+        (H, S, A), eta = self.system.f.shape, self.params["eta"]
+        return {
+            "watch": kernels.Watch(np.zeros((H, 4)), np.zeros((S + A, 3)), np.zeros(4)),
+            "eta": 0.0 if self.params["renewal"] == "episode" else self._usual_eta(H) if eta is None else eta,
+            "due": np.zeros(1, np.int64),
+        }
+
+    def repairing(self, learner: Any, both: Any, counts: NDArray[np.float64], prior: NDArray[np.float64]) -> Any:
+        """``learner``, with a model of f beside it if there is an estimator.
+
+        both: the NamedTuple of the two; counts: [L, R] where the model keeps the law; prior: [L, R] its first counts
+        """
+        self.inner = learner
+        if self.estimator is None:
+            return learner
+        system, half = self.system, np.int32(self.system.slack)
+        if not half:
+            raise ValueError(
+                f"model_error (ζ) is {system.model_error:g}, so that {self.estimator.name} may not move f at all; "
+                "declare how far f may be off: it is moved by ζ/2 at most"
+            )
+        rows = self.estimator.start(system) if isinstance(self.estimator, Estimator) else 1
+        self.params["estimator"] = self.estimator.description()
+        after = np.array(np.broadcast_to(self.told.after, (max(rows, len(self.told.after)), *system.f.shape[1:])))
+        self.told = self.told._replace(after=after)
+        leaning = self.told._replace(after=np.array(np.broadcast_to(after, system.f.shape)))
+        table, no_pairs, no_numbers = np.zeros((0, 0)), np.zeros((0, 0, 0), np.int32), np.zeros(0, np.int64)
+        model = kernels.Model(
+            first=np.array(after),
+            f=after,
+            low=after - half,
+            high=after + half,
+            residuals=np.zeros((system.horizon, self.told.n_residuals)),
+            offsets=False, half=system.slack, threshold=0.0, smoothing=0.0, iterations=0, seen=no_pairs, known=table,
+            barred=table, likelihood=table, counts=table, prior=table, logs=table, weights=np.zeros(0),
+            stale=no_numbers, clock=no_numbers,
+        )  # fmt: skip
+        if isinstance(self.estimator, OffsetPosterior):
+            model = self.estimator.model(system, self.told, model, counts, prior)
+        return both(learner.policy, learner, model, leaning)
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
+        """Learn from one transition between state indices."""
+        super().update(h, s, a, s_next, j)
+        if isinstance(self.estimator, Estimator) and not kernels.is_edge(self.told, s_next):
+            told = kernels.residual_as_told(self.told, self.learner.model.first, h, s, a, s_next)
+            self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
+
+    def renew(self) -> None:
+        """Prepare the policy of the next episode."""
+        if isinstance(self.estimator, Estimator):
+            self._follow(self.estimator)
+        super().renew()
+
+    def _follow(self, estimator: Estimator) -> None:
+        """Write what the estimator believes into the model."""
+        estimate, m, half = estimator.estimate(), self.learner.model, self.system.slack
+        if estimate is None:
+            return
+        for name, array in estimate._asdict().items():
+            if not np.isfinite(array).all():
+                raise ValueError(f"the {name} that {estimator.name} estimates is not finite; check its features")
+        around, error = estimate
+        middle, low, high = (
+            np.clip(x, -half, half).astype(np.int32)
+            for x in (np.rint(around), np.ceil(around - error), np.floor(around + error))
+        )
+        f = m.first + middle
+        new = f % self.system.n_states if self.told.modular else f
+        if not np.array_equal(new, m.f):  # what was held against it was about another f
+            self.inner.watch.steps[...] = self.inner.watch.groups[...] = 0
+        m.f[...] = new
+        m.low[...] = np.minimum(m.first + low, f)
+        m.high[...] = np.maximum(m.first + high, f)
+
+    def warm_start(self, disturbances: ArrayLike) -> None:
+        """Learn from a history of disturbances [K, H] alone, row by row."""
+        w = integers("disturbances", disturbances)
+        if w.ndim != 2 or w.shape[1] != self.system.horizon:
+            raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {self.system.horizon}")
+        kernels.replay(self.told, self.learner, self.system.fold(w))
+
+    def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
+        """As :meth:`Agent.run`; in one compiled loop unless the estimator is not compiled."""
+        play = Agent.run if isinstance(self.estimator, Estimator) else CompiledAgent.run
+        play(self, arena, draws, acted, *results)
+
+    def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
+        """As :meth:`Agent.observe`; now and then the model is checked, and a warning given if it is contradicted."""
+        super().observe(h, s, a, next_s, disturbance)
+        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, kernels.SEEN]) in LOOKS:
+            self.look()
+
+    def look(self) -> None:
+        """Warn, once, if the residuals contradict the model."""
+        found = self.model_check()
+        if not found.ok:
+            self._warn(
+                ModelWarning,
+                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but its policy "
+                "may stay wrong: correct f, declare a larger model_error, or see agent.model_check()",
+                stacklevel=3,
+            )
+
+    def _meet_outside(self, message: str) -> None:
+        self.inner.watch.tally[kernels.OUTSIDE] += 1
+        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions", stacklevel=5)
+
+    def _meet_censored(self, h: int, s: int, a: int, s_next: int) -> None:
+        self.inner.watch.tally[kernels.CENSORED] += 1
+        super()._meet_censored(h, s, a, s_next)
+
+    def _refuse_censored(self) -> None:
+        hidden = int(self.inner.watch.tally[kernels.CENSORED])
+        if hidden:
+            raise ValueError(
+                f"an edge hid {hidden} disturbances that were not measured, so that nothing can be certified; pass "
+                "disturbance=W to observe"
+            )
+
+    # -- what it knows ----------------------------------------------------------------------------
+
+    @property
+    def f(self) -> NDArray[np.int64]:
+        """[H, S, A] f as it is believed now; modulo S where states wrap."""
+        self.renew()
+        f = self.told.after.astype(np.int64) + self.system.after_states[0]
+        return np.broadcast_to(f, self.system.f.shape)
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """[H, S, A], built from the after-states; -inf where the action does not exist."""
+        self.renew()
+        told, ahead = self.told, getattr(self.inner, self.averaged)
+        leaning = told.after if self.estimator is None else self.learner.leaning.after
+        q = np.full(self.system.f.shape, -np.inf)
+        for h in range(told.horizon):
+            reward, exists = told.reward[h % len(told.reward)], self.system.allowed[h]
+            follows = ahead[h][leaning[h % len(leaning)]]
+            weight, bonus = self._weight_and_bonus(h)
+            q[h][exists] = (weight * reward[exists] + follows[exists]) + bonus
+        return q * self.units.scale
+
+    def _weight_and_bonus(self, h: int) -> tuple[float, float]:
+        return 1.0, 0.0
+
+    def _usual_eta(self, H: int) -> float:
+        return 1 / (2 * H * (H + 1))
+
+    @abstractmethod
+    def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:
+        """How far from optimal the policy can be, for every first state."""
+
+    def model_check(self, p: float = 0.001) -> ModelCheck:
+        """Whether the residuals bear out what the agent was told: :mod:`ucbf.model_check`.
+
+        Parameters
+        ----------
+        p
+            The chance, about, with which a right model may be accused, at all times together.
+        """
+        settled = self.estimator is not None
+        return check_model(self.system, self.inner.watch, real("p", p, 0, 1, open_low=True), settled)

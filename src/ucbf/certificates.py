@@ -1,0 +1,171 @@
+"""How far from optimal a policy can be, given what was seen: bounds that hold with probability 1-p at every episode.
+
+For an agent that counts disturbances: an upper value (plan, adding the error of every mean) and a lower value of its
+policy (evaluate, subtracting it) bracket the truth, so that V* - V^π is at most their difference. What follows a step
+depends on the disturbances of later steps only, so that its mean over those of this step is a mean of independent
+numbers. Two bounds on the error of such a mean of n numbers within a range, δ being p shared among steps,
+after-states, sides and all n (6/(π²n²) of it for n):
+
+- Hoeffding: range sqrt(log(1/δ) / 2n);
+- empirical Bernstein (Maurer, Pontil 2009): sqrt(2 var log(2/δ) / n) + 7 range log(2/δ) / (3(n-1)).
+
+Where the samples of all steps are pooled, or f may be wrong (ζ > 0), later values are not independent of this step's
+disturbances. Then one bound serves every function: range sqrt((D log 2 + log(1/δ)) / 2n) with D possible
+disturbances (Weissman et al. 2003). And a residual may be off by up to ζ, which is met by taking the best (or the
+worst) within ζ of every raw next state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.bonuses import lipschitz_of, log_term
+from ucbf.checks import numbers, real
+from ucbf.system import Mechanics, System
+from ucbf.units import Units, sliding, units_of
+
+Array = NDArray[np.float64]
+FORMS = ("bernstein", "hoeffding")
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """V*(s) <= upper(s) and lower(s) <= V^π(s) for all first states, with probability 1-p, at all episodes at once."""
+
+    upper: Array  # [S] in the user's units
+    lower: Array  # [S]
+    p: float
+
+    @property
+    def gap(self) -> Array:
+        """[S] a bound on V*(s) - V^π(s)."""
+        return self.upper - self.lower
+
+    def average(self, start: ArrayLike | None = None) -> float:
+        """The bound, averaged over a law of the first state [S]; uniform if None."""
+        gap = self.gap
+        if start is None:
+            return float(gap.mean())
+        weights = numbers("start", start)
+        if weights.shape != gap.shape:
+            raise ValueError(f"start has shape {weights.shape}; it must be probabilities [S] = {gap.shape}")
+        return float(weights @ gap)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was counted: residuals [L, R] of f as it was told, L being 1 if steps are pooled, and the policy [H, S]."""
+
+    counts: Array
+    policy: NDArray[np.int64]
+
+
+def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float, form: str) -> Certificate:
+    """Upper values by planning, lower values of the policy, backwards from the last step.
+
+    told: the mechanics as the agent was told them, in its own units.
+    """
+    H, S, X = told.horizon, system.n_states, told.n_after
+    possible = _possible(system, told)
+    up = low = told.terminal
+    for h in range(H - 1, -1, -1):
+        counts = evidence.counts[h % len(evidence.counts)]
+        after, reward = told.after[h % len(told.after)], told.reward[h % len(told.reward)]
+        landing = told.landing[h % len(told.landing)]
+        error = _Error(counts, p, 2 * X * H, form, _distinct(system, evidence.counts, possible))
+        above = _within(system, told, landing + told.discount * up[told.next_state], 1)
+        below = _within(system, told, landing + told.discount * low[told.next_state], -1)
+        best = error.above(above, possible)
+        worst = -error.above(-below, possible)
+        up = np.minimum((reward + best[after]).max(axis=1), units.cap[h])
+        chosen = np.arange(S), evidence.policy[h]
+        low = reward[chosen] + worst[after[chosen]]
+    return Certificate(up * units.scale, np.minimum(low, up) * units.scale, p)
+
+
+def _possible(system: System, told: Mechanics) -> tuple[int, int]:
+    """First and last index of the disturbances that may occur, as residuals of f."""
+    if system.disturbance_range is None:
+        return 0, told.n_residuals - 1
+    return 0, len(system.declared_residuals) - 1
+
+
+def _distinct(system: System, counts: Array, possible: tuple[int, int]) -> int:
+    """How many disturbances there may be, where one bound has to serve every function; 0 where it has not."""
+    pooled = len(counts) == 1 and system.horizon > 1
+    if not (pooled or system.slack):
+        return 0
+    declared = 0 if system.disturbance_range is None else 2 * system.slack  # residuals that are no disturbance
+    return possible[1] - possible[0] + 1 - declared
+
+
+def _within(system: System, told: Mechanics, raw: Array, sign: int) -> Array:
+    """[Z] the best (sign 1) or the worst (-1) of ``raw`` within ζ of every raw next state."""
+    reach = 2 * system.slack
+    if not reach:
+        return raw
+    if told.modular:
+        one = raw[np.arange(-reach, system.n_states + reach) % system.n_states] * sign
+        around: Array = sliding(np.maximum, one, 2 * reach + 1) * sign
+        return around[np.arange(len(raw)) % system.n_states]
+    padded = np.pad(raw * sign, reach, constant_values=-np.inf)
+    best: Array = sliding(np.maximum, padded, 2 * reach + 1) * sign
+    return best
+
+
+class _Error:
+    """The error of the mean of one step's counts."""
+
+    def __init__(self, counts: Array, p: float, shares: int, form: str, distinct: int) -> None:
+        self.counts, self.n, self.form, self.distinct = counts, float(counts.sum()), form, distinct
+        if self.n:
+            self.log = float(np.log(np.pi**2 / 6 * self.n**2 * shares / p))
+
+    def above(self, raw: Array, possible: tuple[int, int]) -> Array:
+        """[X] what the mean of ``raw`` [Z] over the disturbances is at most, after every after-state."""
+        first, last = possible
+        R = len(self.counts)
+        reach = raw[first : len(raw) - (R - 1 - last)]
+        most, least = (sliding(pick, reach, last - first + 1) for pick in (np.maximum, np.minimum))
+        if self.n < 2:
+            return most
+        pmf = self.counts / self.n
+        mean = np.correlate(raw, pmf, "valid")
+        spread, n = most - least, self.n
+        if self.distinct:
+            error = spread * np.sqrt((self.distinct * np.log(2) + self.log) / (2 * n))
+        elif self.form == "hoeffding":
+            error = spread * np.sqrt(self.log / (2 * n))
+        else:
+            variance = np.maximum(np.correlate(raw * raw, pmf, "valid") - mean * mean, 0) * n / (n - 1)
+            log = self.log + np.log(2)
+            error = np.sqrt(2 * variance * log / n) + 7 * spread * log / (3 * (n - 1))
+        bound: Array = np.minimum(mean + error, most)
+        return bound
+
+
+# -- the paper's own bound, of UCB-f ----------------------------------------------------------------------
+
+
+def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
+    """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
+    H, units = system.horizon, units_of(system)
+    step = 1 + 1 / H
+    shape = np.zeros(H + 1)  # P_h^t = shape[h] (c sqrt(H³ι) + Lζ sqrt(t))
+    for h in range(H - 1, -1, -1):
+        shape[h] = 4 * step + step * shape[h + 1]
+    iota = log_term(system, real("p", p, 0, 1, open_low=True))
+    L = lipschitz_of(system, units) if system.model_error else 0.0
+    return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
+
+
+def gap_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:
+    """Σ_h P_h^t / sqrt(t) after t episodes, never more than returns can differ."""
+    fixed, growing = error_parts(system, c, p)
+    most = units_of(system).scale * system.horizon
+    with np.errstate(divide="ignore"):
+        bounds: Array = np.minimum(most, fixed.sum() / np.sqrt(t) + growing.sum())
+    return bounds

@@ -1,0 +1,97 @@
+"""f linear in known features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.checks import real
+from ucbf.estimators.base import Estimate, Estimator, require_plain_residuals
+from ucbf.estimators.features import Features, table_of
+from ucbf.system import System
+
+
+class LinearFeatures(Estimator):
+    """Knows that f is as told plus θ·φ(s, a), and finds θ by recursive least squares.
+
+    The mean of W is a coefficient of its own for each step, and harmless. The bound on the error is the usual one of
+    regularised least squares: with probability 1-p, |θ̂·φ - θ·φ| <= β |φ| in the norm of the inverse design matrix,
+    β = σ sqrt(2 log(1/p) + log det) + sqrt(ridge)·|θ|. Rounded to whole states f̂ is exact once the error is below ½.
+
+    Parameters
+    ----------
+    features
+        "affine" (s and a), "quadratic" (and their products), "actions" (an effect of each action), an array [S, A, d]
+        or [H, S, A, d], or a function of (states, actions) that returns d arrays.
+    p
+        Probability with which the bound may fail.
+    ridge
+        Weight of the regularisation.
+    size
+        A bound on the length of θ, for the part of the error that the regularisation adds.
+    """
+
+    name = "LinearFeatures"
+
+    def __init__(self, features: Features = "affine", *, p: float = 0.01, ridge: float = 1.0, size: float = 1.0):
+        super().__init__(
+            p=real("p", p, 0, 1, open_low=True),
+            ridge=real("ridge", ridge, 0, open_low=True),
+            size=real("size", size, 0),
+        )
+        self.features = features
+
+    def description(self) -> dict[str, Any]:
+        """With the features as a table, where they are not a name."""
+        named = self.features if isinstance(self.features, str) else self.table.tolist()
+        return {**super().description(), "features": named}
+
+    def start(self, system: System) -> int:
+        """One row, or H if the features depend on the step."""
+        require_plain_residuals(self.name, system)
+        self.table = table_of(self.features, system)
+        H, d = system.horizon, self.table.shape[3]
+        span = system.declared_residuals
+        self.noise = (span[-1] - span[0]) / 2  # σ: W is within its range
+        self.inverse = np.eye(d + H) / self.params["ridge"]
+        self.moment = np.zeros(d + H)
+        self.seen = np.zeros(2)  # observations; logarithm of the design's growth
+        self.news = np.zeros(1, np.int64)
+        return len(self.table)
+
+    def observe(self, h: int, s: int, a: int, residual: int) -> None:
+        """One step of recursive least squares (Sherman-Morrison)."""
+        d = self.table.shape[3]
+        x = np.zeros(len(self.moment))
+        x[:d] = self.table[h % len(self.table), s, a]
+        x[d + h] = 1
+        ahead = self.inverse @ x
+        growth = 1 + float(x @ ahead)
+        self.inverse -= np.outer(ahead, ahead) / growth
+        self.moment += residual * x
+        self.seen += 1, np.log(growth)
+        self.news[0] = 1
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """[d] the coefficients as believed now."""
+        theta: NDArray[np.float64] = (self.inverse @ self.moment)[: self.table.shape[3]]
+        return theta
+
+    def estimate(self) -> Estimate | None:
+        """θ̂·φ, and β |φ|."""
+        if not self.news[0]:
+            return None
+        self.news[0] = 0
+        d, params = self.table.shape[3], self.params
+        beta = self.noise * np.sqrt(2 * np.log(1 / params["p"]) + self.seen[1])
+        beta += np.sqrt(params["ridge"]) * params["size"]
+        norm = np.einsum("hsai,ij,hsaj->hsa", self.table, self.inverse[:d, :d], self.table)
+        return Estimate(self.table @ self.theta, beta * np.sqrt(np.maximum(norm, 0)))
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The design and what it says."""
+        return {"inverse": self.inverse, "moment": self.moment, "seen": self.seen, "news": self.news}

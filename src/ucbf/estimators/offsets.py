@@ -1,0 +1,84 @@
+"""A wrong integer offset for each pair, repaired by expectation and maximisation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf import kernels
+from ucbf.checks import real, whole
+from ucbf.estimators.base import Named
+from ucbf.system import LARGEST_TABLE, Mechanics, System
+
+
+class OffsetPosterior(Named):
+    """Knows that every f(s, a) may be off by a whole number of states, up to ζ/2, and finds out by how much.
+
+    Residuals of a pair are its offset plus W, and all pairs of a step share one law of W. Alternately: the posterior of
+    every pair's offset given the law; the law given those posteriors. A constant moved between the two is harmless and
+    is chosen so that no offset hits the end of its range. Offsets that are still plausible are taken for the best of
+    them, so that a pair is tried as long as it may be worth it, and no longer. Compiled.
+
+    Parameters
+    ----------
+    threshold
+        Offsets with less posterior probability are dismissed (until the law is fitted again).
+    smoothing
+        Added to every count of the law, so that nothing is impossible for want of data.
+    iterations
+        Of expectation and maximisation, each time that the observations have grown by a twentieth.
+
+    Notes
+    -----
+    Memory H·S·A·R with R disturbances to tell apart: declare ``disturbance_range`` in a large system.
+    """
+
+    name = "OffsetPosterior"
+
+    def __init__(self, *, threshold: float = 0.01, smoothing: float = 0.01, iterations: int = 3) -> None:
+        super().__init__(
+            threshold=real("threshold", threshold, 0, 1, open_low=True),
+            smoothing=real("smoothing", smoothing, 0, open_low=True),
+            iterations=whole("iterations", iterations, 1),
+        )
+
+    def model(
+        self,
+        system: System,
+        told: Mechanics,
+        model: kernels.Model,
+        counts: NDArray[np.float64],
+        prior: NDArray[np.float64],
+    ) -> kernels.Model:
+        """The arrays that the compiled functions need. counts: [L, R] where the law is kept; prior: [L, R] at first."""
+        (F, S, A), R, E = told.after.shape, told.n_residuals, 2 * system.slack + 1
+        steps = max(F, len(prior))
+        if steps * S * A * R > LARGEST_TABLE:
+            raise ValueError(
+                f"OffsetPosterior would count {R} residuals for each of {steps * S * A} steps and pairs, more than "
+                f"{LARGEST_TABLE}; declare a narrower disturbance_range"
+            )
+        return model._replace(
+            offsets=True,
+            threshold=self.params["threshold"],
+            smoothing=self.params["smoothing"],
+            iterations=self.params["iterations"],
+            seen=np.zeros((steps, S * A, R), np.int32),
+            known=np.zeros(prior.shape),
+            barred=self._barred(system, told, E),
+            likelihood=np.zeros((F * S * A, 2 * E - 1)),
+            counts=counts,
+            prior=np.array(prior),
+            logs=np.zeros((len(prior), R + 4 * system.slack)),
+            weights=np.zeros(E),
+            stale=np.zeros(F * S * A, np.int64),
+            clock=np.zeros(2, np.int64),
+        )
+
+    def _barred(self, system: System, told: Mechanics, E: int) -> NDArray[np.float64]:
+        """[P, E] under "strict" f is among the states, whatever its offset."""
+        barred = np.zeros((told.after.size, E))
+        if system.boundary == "strict":
+            f = told.after.reshape(-1, 1) + system.after_states[0] + np.arange(E) - system.slack
+            barred[(f < system.states[0]) | (f > system.states[-1])] = kernels.NEVER
+        return barred
