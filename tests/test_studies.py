@@ -177,7 +177,7 @@ def test_settled_is_the_first_episode_from_which_the_gap_stays_small(small):
     run = runs_of(small)[0]
     gaps = np.array([0.5, 0.05, 0.5, 0.09, 0.01])
     assert runner.row_of(run, gaps, 7, 1.0, 2.0)["settled"] == 4
-    assert runner.row_of(run, gaps, 7, 1.0.0, 2.0)["settled"] == 1
+    assert runner.row_of(run, gaps, 7, 100.0, 2.0)["settled"] == 1
     assert runner.row_of(run, gaps[::-1], 7, 1.0, 2.0)["settled"] is None
     assert runner.row_of(run, np.zeros(5), 7, 0.0, 2.0)["settled"] == 1  # greedy is optimal, and so is the agent
 

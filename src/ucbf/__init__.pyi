@@ -28,6 +28,7 @@ from ucbf.simulation import Run as Run
 from ucbf.simulation import learn as learn
 from ucbf.simulation import simulate as simulate
 from ucbf.studies.paper import figure1 as figure1
+from ucbf.studies.paper import figure2 as figure2
 from ucbf.studies.runner import run_study as run_study
 from ucbf.studies.spec import Study as Study
 from ucbf.studies.spec import read_study as read_study

@@ -69,6 +69,29 @@ def figure1(
 
 
 @app.command
+def figure2(
+    *,
+    out: Out = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    engine: Engine = "local",
+    ray_address: RayAddress = None,
+    shard: Shard = "1/1",
+    quick: Quick = False,
+) -> None:
+    """Beyond the paper: UCB-f and UCBVI-f in its worlds, with f as told and repaired; regrets compared world by world.
+
+    The exact f (ζ = 0) is repaired as if it could be wrong by ζ = 4.
+    """
+    from ucbf.studies.paper import figure2
+
+    study = figure2(quick=quick, seed=seed)
+    folder = out or Path("results") / ("figure2-quick" if quick else "figure2")
+    if _run(study, folder, jobs, engine, ray_address, shard):
+        _draw_paired(folder)
+
+
+@app.command
 def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     """Measure what the paper's Table 1 states: how time, memory and regret grow with states and actions."""
     from ucbf import reports, table1
@@ -132,7 +155,14 @@ def status(folder: Path, /) -> None:
 
 
 @app.command
-def plot(folder: Path, /, *more: Path, band: Band = "sd", scale: Scale = "linear") -> None:
+def plot(
+    folder: Path,
+    /,
+    *more: Path,
+    band: Band = "sd",
+    scale: Scale = "linear",
+    paired: Annotated[bool, Parameter(negative=(), help="Regrets, compared world by world, as figure2 does.")] = False,
+) -> None:
     """Draw the figure and print the table again from stored results.
 
     Parameters
@@ -142,7 +172,10 @@ def plot(folder: Path, /, *more: Path, band: Band = "sd", scale: Scale = "linear
     more
         Folders with other shards of the same study.
     """
-    _draw(folder, band, scale, *more)
+    if paired:
+        _draw_paired(folder, *more)
+    else:
+        _draw(folder, band, scale, *more)
 
 
 def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address: str | None, shard: str) -> bool:
@@ -187,6 +220,22 @@ def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     written = ["summary.md", "summary.csv", *pictures]
     _print_table(list(columns.values()), shown, f"{results.study.name}: {results.study.episodes} episodes")
     print(f"written to {folder}: {', '.join(written)}")
+
+
+def _draw_paired(folder: Path, *more: Path) -> None:
+    """Write regret.png, regret.svg, regret.pdf, paired.csv and paired.md, and print the table."""
+    from ucbf import reports
+    from ucbf.files import write_whole
+    from ucbf.studies.store import read_results
+
+    results = read_results(folder, *more)
+    rows = reports.paired(results)
+    columns, shown = list(reports.PAIRED.values()), [reports.cells(row, reports.PAIRED) for row in rows]
+    write_whole(folder / "paired.md", reports.markdown_table(columns, shown).encode())
+    write_whole(folder / "paired.csv", reports.comma_separated(rows).encode())
+    pictures = _save(folder, "regret", lambda figures: figures.regret_figure(results))
+    _print_table(columns, shown, f"{results.study.name}: {results.study.episodes} episodes")
+    print(f"written to {folder}: paired.md, paired.csv, {', '.join(pictures)}")
 
 
 def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:

@@ -38,7 +38,13 @@ def inlined(function: Function) -> Function:
     return _jit(function, **_MERGED)
 
 
+_INNER: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _MERGED: Any = {"forceinline": True, "_nrt": False}
+
+
+def inner(function: Function) -> Function:
+    """For a function that only compiled functions call: it is not prepared for Python, which would take longer."""
+    return _jit(function, **_INNER)
 
 
 def _jit(function: Function, **options: bool) -> Function:
@@ -215,22 +221,24 @@ def improve(told: Mechanics, learner: Any, h: int) -> None:
     _IMPROVEMENTS[type(learner)](told, learner, h)
 
 
-@overload(update, strict=False, jit_options=_MERGED)
+@overload(update, strict=False, jit_options=_MERGED | _INNER)
 def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: Any, j: Any) -> Any:
-    kernel = _UPDATES[learner.instance_class]
-    return lambda told, learner, h, s, a, s_next, j: kernel(told, learner, h, s, a, s_next, j)
+    return _source(_UPDATES[learner.instance_class])
 
 
-@overload(renew, strict=False, jit_options=_MERGED)
+@overload(renew, strict=False, jit_options=_MERGED | _INNER)
 def _compiled_renew(told: Any, learner: Any) -> Any:
-    kernel = _RENEWALS[learner.instance_class]
-    return lambda told, learner: kernel(told, learner)
+    return _source(_RENEWALS[learner.instance_class])
 
 
-@overload(improve, strict=False, jit_options=_MERGED)
+@overload(improve, strict=False, jit_options=_MERGED | _INNER)
 def _compiled_improve(told: Any, learner: Any, h: Any) -> Any:
-    kernel = _IMPROVEMENTS[learner.instance_class]
-    return lambda told, learner, h: kernel(told, learner, h)
+    return _source(_IMPROVEMENTS[learner.instance_class])
+
+
+def _source(kernel: Any) -> Any:
+    """What a kernel was compiled from: it is compiled again into its caller."""
+    return getattr(kernel, "py_func", kernel)
 
 
 @inlined
@@ -539,7 +547,7 @@ def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, h: int, s: int, a: int
     return False
 
 
-@compiled
+@inner
 def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     """Backward induction with the counted law, if there is news; the last step whose policy changed, or -1."""
     top = -1
@@ -611,7 +619,7 @@ class Model(NamedTuple):
     residuals: Floats  # [H, R] residuals of f as it was told
     offsets: bool  # whether f is fitted here
     half: int  # the largest offset, ζ/2
-    threshold: float  # offsets less likely than this are dismissed
+    threshold: float  # offsets less likely than this are dismissed, at first
     smoothing: float  # added to every count of the law
     iterations: int  # of expectation and maximisation at a time
     seen: NDArray[np.int32]  # [M, S·A, R] residuals of f as it was told
@@ -623,7 +631,8 @@ class Model(NamedTuple):
     logs: Floats  # [L, R + 4 half] logarithm of the law when last fitted, continued at both ends
     weights: Floats  # [E] room for the posterior of one pair
     stale: Ints  # [P] pairs with news since the last renewal
-    clock: Ints  # [2] observations so far; those at which the law is fitted again
+    spare: Floats  # [L, R] room for the law while another fit is tried
+    clock: Ints  # [3] observations so far; those at which the law is fitted again, and from the beginning
 
 
 class RepairedUCBf(NamedTuple):
@@ -645,49 +654,64 @@ class RepairedUCBVIf(NamedTuple):
 
 
 @inlined
-def repaired_ucb_f_update(told: Mechanics, both: RepairedUCBf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def repaired_ucb_f_update(told: Mechanics, learner: RepairedUCBf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Learn f from the transition, then from the disturbance it is taken for."""
-    settled = look(told, both.model, h, s, a, s_next, j)
-    return ucb_f_update(both.leaning, both.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+    settled = look(told, learner.model, h, s, a, s_next, j)
+    return ucb_f_update(learner.leaning, learner.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
 
 
 @inlined
-def repaired_ucbvi_f_update(told: Mechanics, both: RepairedUCBVIf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def repaired_ucbvi_f_update(
+    told: Mechanics, learner: RepairedUCBVIf, h: int, s: int, a: int, s_next: int, j: int
+) -> bool:
     """Learn f from the transition, then count the disturbance it is taken for."""
-    settled = look(told, both.model, h, s, a, s_next, j)
-    return ucbvi_f_update(both.leaning, both.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+    settled = look(told, learner.model, h, s, a, s_next, j)
+    return ucbvi_f_update(learner.leaning, learner.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
 
 
-@compiled
-def repaired_ucb_f_renew(told: Mechanics, both: RepairedUCBf) -> int:
+@inner
+def repaired_ucb_f_renew(told: Mechanics, learner: RepairedUCBf) -> int:
     """Follow what is believed of f; the last step whose policy changed, or -1."""
-    m, learner = both.model, both.learner
-    if not is_due(learner.visits, learner.due, learner.eta):
+    m, inside = learner.model, learner.learner
+    if not is_due(inside.visits, inside.due, inside.eta):
         return -1
     if m.offsets:
-        fit_offsets(told, m, learner.watch.steps, learner.watch.groups)
+        move_average(told, inside.average, -fit_offsets(told, m, inside.watch.steps, inside.watch.groups))
     top = -1
     for h in range(told.horizon):
-        lean(told, m, both.leaning.after, learner.average, h)
-        if ucb_f_greedy(both.leaning, learner, h, True):
+        lean(told, m, learner.leaning.after, inside.average, h)
+        if ucb_f_greedy(learner.leaning, inside, h, True):
             top = h
     return top
 
 
-@compiled
-def repaired_ucbvi_f_renew(told: Mechanics, both: RepairedUCBVIf) -> int:
+@inlined
+def move_average(told: Mechanics, average: Floats, by: int) -> None:
+    """Where all after-states were moved, what follows them moves along. average: [H, X]."""
+    X = told.n_after
+    for h in range(average.shape[0] if by else 0):
+        for _ in range(abs(by)):
+            end = 0 if by > 0 else X - 1
+            carried = average[h, X - 1 - end] if told.modular else average[h, end]
+            for i in range(X):
+                x = i if by > 0 else X - 1 - i
+                average[h, x], carried = carried, average[h, x]
+
+
+@inner
+def repaired_ucbvi_f_renew(told: Mechanics, learner: RepairedUCBVIf) -> int:
     """Backward induction with the law and f as believed; the last step whose policy changed, or -1."""
-    m, learner = both.model, both.learner
-    if learner.stale[0] == 0 or not is_due(learner.visits, learner.due, learner.eta):
+    m, inside = learner.model, learner.learner
+    if inside.stale[0] == 0 or not is_due(inside.visits, inside.due, inside.eta):
         return -1
-    learner.stale[0] = 0
+    inside.stale[0] = 0
     if m.offsets:
-        fit_offsets(told, m, learner.watch.steps, learner.watch.groups)
+        fit_offsets(told, m, inside.watch.steps, inside.watch.groups)
     top = -1
     for h in range(told.horizon - 1, -1, -1):
-        expect(told, learner, h)
-        lean(told, m, both.leaning.after, learner.ahead, h)
-        if ucbvi_f_greedy(both.leaning, learner, h) and top < 0:
+        expect(told, inside, h)
+        lean(told, m, learner.leaning.after, inside.ahead, h)
+        if ucbvi_f_greedy(learner.leaning, inside, h) and top < 0:
             top = h
     return top
 
@@ -746,31 +770,36 @@ def residual_as_told(told: Mechanics, first: NDArray[np.int32], h: int, s: int, 
     return j % told.after.shape[1] if told.boundary == WRAP else j
 
 
-@inlined
-def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> None:
-    """Expectation and maximisation, and what they make of every pair with news: f, low and high."""
+@inner
+def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> int:
+    """Expectation and maximisation, and what they make of every pair with news; how far all of f was moved back.
+
+    The bar below which an offset is dismissed is lowered as observations grow, so that no pair is given up for good.
+    """
     S, A = told.after.shape[1:]
     moved_by = 0
+    threshold = m.threshold / math.sqrt(1 + m.clock[0] / len(m.stale))
     if m.clock[0] >= m.clock[1]:
         m.clock[1] = m.clock[0] + max(1, m.clock[0] // 20)
         for _ in range(m.iterations):
             weigh(told, m)
             move = best_move(told, m)
             moved_by += move
-            recount(told, m, move)
+            recount(told, m, move, 1.0)
         weigh(told, m)
+        if m.clock[0] >= m.clock[2]:
+            m.clock[2] = 2 * m.clock[0]
+            if start_over(told, m):
+                moved_by = common_move(told, m)
         expect_residuals(told, m, steps)
         m.stale[:] = 1
     for pair in range(len(m.stale)):
         if m.stale[pair] == 0:
             continue
         m.stale[pair] = 0
-        posterior(m, pair, 0)
-        best, least, most = m.half, len(m.weights), -1
+        best, least, most = likeliest(m, pair), len(m.weights), -1
         for d in range(len(m.weights)):
-            if m.weights[d] > m.weights[best]:
-                best = d
-            if m.weights[d] >= m.threshold:
+            if m.weights[d] >= threshold:
                 least, most = min(least, d), d
         f, s, a = pair // (S * A), pair // A % S, pair % A
         x = m.first[f, s, a] - m.half
@@ -783,9 +812,71 @@ def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> Non
                 for i in range(groups.shape[1]):
                     groups[group, i] = 0
         m.f[f, s, a], m.low[f, s, a], m.high[f, s, a] = now, low, high
+    return moved_by
+
+
+@inner
+def start_over(told: Mechanics, m: Model) -> bool:
+    """Fit again from the beginning, taking what was seen more and more for what it says; whether that fit is better.
+
+    The fit as it goes on can be caught where the pairs that one step visits most are off together, and the law of that
+    step with them.
+    """
+    before = evidence(told, m, 0)
+    for row in range(len(m.counts)):
+        for w in range(told.n_residuals):
+            m.spare[row, w] = m.counts[row, w]
+    recount(told, m, 0, 0.0)
+    faith = 0.01
+    while faith < 1:
+        weigh(told, m)
+        recount(told, m, 0, faith)
+        faith *= 1.3
+    for _ in range(m.iterations):
+        weigh(told, m)
+        recount(told, m, best_move(told, m), 1.0)
+    weigh(told, m)
+    better: bool = evidence(told, m, 0) > before + 1
+    if not better:
+        for row in range(len(m.counts)):
+            for w in range(told.n_residuals):
+                m.counts[row, w] = m.spare[row, w]
+        weigh(told, m)
+    return better
+
+
+@inner
+def common_move(told: Mechanics, m: Model) -> int:
+    """How far back a new fit moved most of f, by how often the pairs were seen."""
+    S, A = told.after.shape[1:]
+    pairs, most, chosen = m.seen.shape[1], 0, 0
+    for move in range(-2 * m.half, 2 * m.half + 1):
+        total = 0
+        for first in range(len(m.likelihood)):
+            f, pair = first // pairs, first % pairs
+            now = m.first[f, pair // A, pair % A] - m.half + likeliest(m, first)
+            back = m.f[f, pair // A, pair % A] - now
+            if back == move or (told.modular and (back - move) % S == 0):
+                for step in range(f, len(m.seen), len(m.f)):
+                    for j in range(told.n_residuals):
+                        total += m.seen[step, pair, j]
+        if total > most:
+            most, chosen = total, move
+    return chosen
 
 
 @inlined
+def likeliest(m: Model, pair: int) -> int:
+    """Index of the pair's likeliest offset, in m.weights; none, if that is as likely."""
+    posterior(m, pair, 0, 1.0)
+    best = m.half
+    for d in range(len(m.weights)):
+        if m.weights[d] > m.weights[best]:
+            best = d
+    return best
+
+
+@inner
 def weigh(told: Mechanics, m: Model) -> None:
     """m.likelihood of every pair's offsets from all that was seen, given the law in m.counts."""
     for row in range(len(m.counts)):
@@ -817,11 +908,14 @@ def take_logs(told: Mechanics, counts: Floats, logs: Floats, row: int, smoothing
 
 
 @inlined
-def posterior(m: Model, pair: int, move: int) -> float:
-    """m.weights of the pair's offsets if all of them moved by ``move``; the logarithm of their common chance."""
+def posterior(m: Model, pair: int, move: int, faith: float) -> float:
+    """m.weights of the pair's offsets if all of them moved by ``move``; the logarithm of their common chance.
+
+    faith: 1, or less to take what was seen for less than it says
+    """
     width, most, total = m.barred.shape[1], -np.inf, 0.0
     for d in range(width):
-        m.weights[d] = m.likelihood[pair, d + m.half + move] + m.barred[pair, d]
+        m.weights[d] = faith * m.likelihood[pair, d + m.half + move] + m.barred[pair, d]
         most = max(most, m.weights[d])
     for d in range(width):
         m.weights[d] = math.exp(m.weights[d] - most)
@@ -831,36 +925,43 @@ def posterior(m: Model, pair: int, move: int) -> float:
     return most + math.log(total)
 
 
-@inlined
+@inner
 def best_move(told: Mechanics, m: Model) -> int:
-    """The constant by which to move all offsets so that what was seen is most likely; 0 unless another is better.
+    """The constant by which to move all offsets so that what was seen is likelier, by a factor e at least; else 0.
 
     A constant is harmless in itself, but next to a wrong one the offsets at the end of their range have no room.
     """
     best, chosen = -np.inf, 0
     for i in range(2 * m.half + 1):
         move = (i + 1) // 2 * (1 if i % 2 else -1)  # 0, 1, -1, 2, -2, ...
-        total = 0.0
-        for row in range(len(m.known)):
-            for w in range(told.n_residuals):
-                if m.known[row, w] > 0:
-                    total += m.known[row, w] * m.logs[row, w - move + 2 * m.half]
-        for pair in range(len(m.likelihood)):
-            total += posterior(m, pair, move)
-        if total > best + 1e-9:
+        total = evidence(told, m, move)
+        if total > best + 1:
             best, chosen = total, move
     return chosen
 
 
-@inlined
-def recount(told: Mechanics, m: Model, move: int) -> None:
+@inner
+def evidence(told: Mechanics, m: Model, move: int) -> float:
+    """The logarithm of the chance of all that was seen, by m.likelihood and m.logs, if all offsets moved."""
+    total = 0.0
+    for row in range(len(m.known)):
+        for w in range(told.n_residuals):
+            if m.known[row, w] > 0:
+                total += m.known[row, w] * m.logs[row, w - move + 2 * m.half]
+    for pair in range(len(m.likelihood)):
+        total += posterior(m, pair, move, 1.0)
+    return total
+
+
+@inner
+def recount(told: Mechanics, m: Model, move: int, faith: float) -> None:
     """m.counts: what was measured, and what was seen less the offsets, by their posterior."""
     R, pairs = told.n_residuals, m.seen.shape[1]
     for row in range(len(m.counts)):
         for w in range(R):
             m.counts[row, w] = m.prior[row, w] + m.known[row, w]
     for first in range(len(m.likelihood)):
-        posterior(m, first, move)
+        posterior(m, first, move, faith)
         f, pair = first // pairs, first % pairs
         for step in range(f, len(m.seen), len(m.f)):
             row = step % len(m.counts)
@@ -965,7 +1066,7 @@ def sum_ahead(told: Mechanics, learner: Any, h: int) -> None:
             learner.ahead[pair] += v * learner.seen[h, s_next, pair]
 
 
-@compiled
+@inner
 def plan_again(told: Mechanics, learner: Any) -> int:
     """Backward induction with the counts, if there is news; the last step whose policy changed, or -1."""
     top = -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,20 @@ class Curve(NamedTuple):
     label: str
     episodes: NDArray[np.int64]  # [P]
     gap: NDArray[np.float64]  # [worlds, P]
+    regret: NDArray[np.float64]  # [worlds, P] cumulative
     greedy: NDArray[np.float64]  # [worlds]
     runs: list[dict[str, Any]]  # rows of the table of runs
+
+    @property
+    def family(self) -> str:
+        """The algorithm, whatever it was told."""
+        run = self.runs[0]
+        return str(run["agent"]) + (" repaired" if json.loads(run["agent_params"]).get("estimator") else "")
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """[worlds] the regret of all episodes."""
+        return np.array([run["regret"] for run in self.runs])
 
 
 def panel_title(study: Study, panel: int) -> str:
@@ -36,9 +49,9 @@ def panel_title(study: Study, panel: int) -> str:
 def curves_of(results: Results) -> list[Curve]:
     """Panel by panel, agent by agent, in the order of the study."""
     rows = results.runs.to_pylist()
-    episode, gap = (results.curves[name].to_numpy() for name in ("episode", "gap"))
+    episode, gap, regret = (results.curves[name].to_numpy() for name in ("episode", "gap", "regret"))
     points = len(gap) // len(rows)  # every run of a study keeps the same episodes
-    gaps = gap.reshape(len(rows), points)
+    gaps, regrets = (values.reshape(len(rows), points) for values in (gap, regret))
     groups: dict[tuple[int, str], list[int]] = {}
     for i, row in enumerate(rows):
         groups.setdefault((row["panel"], row["label"]), []).append(i)
@@ -48,6 +61,7 @@ def curves_of(results: Results) -> list[Curve]:
             label,
             episode[:points].astype(np.int64),
             gaps[members],
+            regrets[members],
             np.array([rows[i]["greedy_gap"] for i in members]),
             [rows[i] for i in members],
         )
@@ -68,7 +82,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
     """A row for each panel and agent."""
     rows = []
     for curve in curves_of(results):
-        regret = np.array([run["regret"] for run in curve.runs])
+        regret = curve.total
         low, high = interval(regret)
         settled = [run["settled"] for run in curve.runs]
         times = sorted(np.inf if k is None else k for k in settled)
@@ -94,6 +108,63 @@ def summary(results: Results) -> list[dict[str, Any]]:
     return rows
 
 
+def paired(results: Results) -> list[dict[str, Any]]:
+    """Every agent against the first one of its panel that was told as wrong an f, world by world.
+
+    The interval is of the ratio of mean regrets, the same worlds drawn for both. ``slope``: what an episode still adds
+    to the regret, over the last fifth of them.
+    """
+    rows: list[dict[str, Any]] = []
+    first: dict[tuple[int, float], Curve] = {}
+    for curve in sorted(curves_of(results), key=lambda c: (c.panel, c.runs[0]["model_error"])):
+        key = (curve.panel, curve.runs[0]["model_error"])
+        base = first.setdefault(key, curve)
+        shared = {run["world"]: run["regret"] for run in base.runs}
+        mine = [(run["regret"], shared[run["world"]]) for run in curve.runs if run["world"] in shared]
+        low, high = ratio_interval(np.array(mine))
+        late = curve.episodes >= 0.8 * curve.episodes[-1]
+        slope = (curve.regret[:, -1] - curve.regret[:, late][:, 0]) / (curve.episodes[-1] - curve.episodes[late][0])
+        rows.append(
+            {
+                "panel": f"{panel_title(results.study, curve.panel)}, ζ = {key[1]:g}",
+                "agent": curve.family,
+                "label": curve.label,
+                "worlds": len(curve.runs),
+                "regret": float(curve.total.mean()),
+                "worst_regret": float(curve.total.max()),
+                "ratio": float(np.sum(mine, axis=0)[0] / np.sum(mine, axis=0)[1]),
+                "ratio_low": low,
+                "ratio_high": high,
+                "last_gap": float(curve.gap[:, -1].mean()),
+                "worst_last_gap": float(curve.gap[:, -1].max()),
+                "slope": float(slope.mean()),
+                "switches": float(np.mean([run["switches"] for run in curve.runs])),
+            }
+        )
+    return rows
+
+
+PAIRED = {
+    "panel": "panel",
+    "agent": "agent",
+    "regret": "regret",
+    "worst_regret": "worst world",
+    "ratio": "of UCB-f's (95 %, paired)",
+    "last_gap": "last gap",
+    "worst_last_gap": "worst world",
+    "slope": "slope",
+    "switches": "switches",
+}
+
+
+def ratio_interval(pairs: NDArray[np.float64], seed: int = 0) -> tuple[float, float]:
+    """A 95 % bootstrap interval of the ratio of the means of two columns [n, 2], drawn together."""
+    n = len(pairs)
+    weights = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=DRAWS) @ pairs
+    low, high = np.quantile(weights[:, 0] / weights[:, 1], [0.025, 0.975])
+    return float(low), float(high)
+
+
 def heading(results: Results) -> dict[str, str]:
     """The columns of the summary and how people read them."""
     gaps = {f"gap_{k}": f"gap at {k}" for k in CHECKPOINTS if k <= results.study.episodes}
@@ -112,12 +183,16 @@ def cells(row: dict[str, Any], columns: dict[str, str]) -> list[str]:
     out = []
     for column in columns:
         value = row[column]
-        if column == "regret":
+        if column == "regret" and "regret_low" in row:
             value = f"{value:.4g} ({row['regret_low']:.4g}, {row['regret_high']:.4g})"
         elif column == "settled":
             value = "never" if value is None else f"{value:.0f}"
         elif column.startswith("gap_"):
             value = f"{value:.4f}"
+        elif column == "ratio":
+            value = f"{value:.3f} ({row['ratio_low']:.3f}, {row['ratio_high']:.3f})"
+        elif isinstance(value, float):
+            value = f"{value:.3g}"
         out.append(str(value))
     return out
 

@@ -107,7 +107,7 @@ class InformedAgent(CompiledAgent):
             residuals=np.zeros((system.horizon, self.told.n_residuals)),
             offsets=False, half=system.slack, threshold=0.0, smoothing=0.0, iterations=0, seen=no_pairs, known=table,
             barred=table, likelihood=table, counts=table, prior=table, logs=table, weights=np.zeros(0),
-            stale=no_numbers, clock=no_numbers,
+            stale=no_numbers, spare=table, clock=no_numbers,
         )  # fmt: skip
         if isinstance(self.estimator, OffsetPosterior):
             model = self.estimator.model(system, self.told, model, counts, prior)

@@ -72,7 +72,8 @@ class OffsetPosterior(Named):
             logs=np.zeros((len(prior), R + 4 * system.slack)),
             weights=np.zeros(E),
             stale=np.zeros(F * S * A, np.int64),
-            clock=np.zeros(2, np.int64),
+            spare=np.zeros(prior.shape),
+            clock=np.zeros(3, np.int64),
         )
 
     def _barred(self, system: System, told: Mechanics, E: int) -> NDArray[np.float64]:

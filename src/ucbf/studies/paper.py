@@ -1,30 +1,47 @@
-"""The paper's experiment as a study."""
+"""The paper's experiment as a study, and what can be made of it beyond the paper."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ucbf.studies.spec import Study, make_study
+
+PANELS = {
+    "kind": "random",
+    "n_states": 25,
+    "horizon": [5, 10],
+    "n_actions": [2, 4, 8],
+    "max_disturbance": 5,
+    "lipschitz": 0.25,
+}
+UCB_F: dict[str, Any] = {"name": "UCB-f", "bonus": "published", "clock": "update"}
 
 
 def figure1(*, quick: bool = False, seed: int = 0) -> Study:
     """Figure 1 of the paper: six panels, five curves and the greedy line; ``quick`` for a look in seconds."""
+    agents: list[dict[str, Any]] = [
+        {**UCB_F, "model_error": [0, 2, 4]},
+        {"name": "UCB-H", "bonus": "published"},
+        {"name": "UCBVI", "bonus": "published"},
+    ]
+    return _study("figure1", agents, quick, seed)
+
+
+def figure2(*, quick: bool = False, seed: int = 0) -> Study:
+    """The same panels with UCB-f and UCBVI-f, with f as told and repaired; the exact f is repaired as if ζ were 4."""
+    agents: list[dict[str, Any]] = []
+    for agent in (UCB_F, {"name": "UCBVI-f"}):
+        repaired = {**agent, "estimator": "OffsetPosterior"}
+        agents += [
+            {**agent, "model_error": [0, 2, 4]},
+            {**repaired, "model_error": 0, "told_error": 4, "label": f"{agent['name']} repaired, told ζ = 4"},
+            {**repaired, "model_error": [2, 4], "label": f"{agent['name']} repaired"},
+        ]
+    return _study("figure2", agents, quick, seed)
+
+
+def _study(name: str, agents: list[dict[str, Any]], quick: bool, seed: int) -> Study:
+    episodes, worlds = (500, 5) if quick else (5000, 50)
     return make_study(
-        {
-            "name": "figure1",
-            "episodes": 500 if quick else 5000,
-            "worlds": 5 if quick else 50,
-            "seed": seed,
-            "world": {
-                "kind": "random",
-                "n_states": 25,
-                "horizon": [5, 10],
-                "n_actions": [2, 4, 8],
-                "max_disturbance": 5,
-                "lipschitz": 0.25,
-            },
-            "agents": [
-                {"name": "UCB-f", "model_error": [0, 2, 4], "bonus": "published", "clock": "update"},
-                {"name": "UCB-H", "bonus": "published"},
-                {"name": "UCBVI", "bonus": "published"},
-            ],
-        }
+        {"name": name, "episodes": episodes, "worlds": worlds, "seed": seed, "world": PANELS, "agents": agents}
     )

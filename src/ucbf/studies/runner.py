@@ -179,9 +179,8 @@ def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Tab
                 raise UserError(f"{where}: {type(error).__name__}: {error}; finished runs are kept") from error
             rows.append(row_of(run, done.gap, done.switches, greedy_gap, best))
             kept = recorded(run.episodes, run.record)
-            curves.append(
-                pa.table({"run": [run.id] * len(kept), "episode": kept, "gap": done.gap[kept - 1]}, schema=CURVES)
-            )
+            of_run = {"gap": done.gap[kept - 1], "regret": done.regret[kept - 1]}
+            curves.append(pa.table({"run": [run.id] * len(kept), "episode": kept, **of_run}, schema=CURVES))
     return {"runs": pa.Table.from_pylist(rows, schema=task.schema), "curves": pa.concat_tables(curves)}
 
 
@@ -202,7 +201,7 @@ def _schema(study: Study) -> pa.Schema:
     return pa.schema([*before, *params.items(), *after])
 
 
-CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64())])
+CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64()), ("regret", pa.float64())])
 
 
 def value_of(start: NDArray[np.float64], v: NDArray[np.float64]) -> float:
