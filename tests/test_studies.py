@@ -210,7 +210,7 @@ def test_tables_open_without_ucbf(tmp_path, small):
     runs = pq.read_table(tmp_path / "runs")
     curves = pq.read_table(tmp_path / "curves")
     assert runs.num_rows == 32
-    assert curves.column_names == ["run", "episode", "gap"]
+    assert curves.column_names == ["run", "episode", "gap", "regret"]
     assert {"run", "label", "agent", "model_error", "n_actions", "regret", "settled"} <= set(runs.column_names)
     about = json.loads((tmp_path / "manifest.json").read_text())
     assert about["study"]["name"] == "small"

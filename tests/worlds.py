@@ -103,3 +103,30 @@ def any_told(draw, world):
     ):
         zeta = 0  # more residuals than states to tell them apart by
     return ucbf.corrupt(world.system, zeta, seed=draw(st.integers(0, 99))) if zeta else world.system
+
+
+# What agents that are told f can be asked for besides, by a name for the test.
+VARIANTS = {
+    "UCB-f, few": ("UCB-f", {"renewal": "few", "eta": 0.4}),
+    "UCBVI-f, few": ("UCBVI-f", {"renewal": "few"}),
+    "UCBVI-f, stationary": ("UCBVI-f", {"stationary": True}),
+    "UCB-f, offsets": ("UCB-f", {"estimator": "OffsetPosterior"}),
+    "UCBVI-f, offsets": ("UCBVI-f", {"estimator": {"name": "OffsetPosterior", "threshold": 0.05}}),
+    "UCBVI-f, offsets, few": ("UCBVI-f", {"estimator": "OffsetPosterior", "renewal": "few", "stationary": True}),
+    "UCB-f, linear": ("UCB-f", {"estimator": "LinearFeatures"}),
+    "UCBVI-f, linear": ("UCBVI-f", {"estimator": {"name": "LinearFeatures", "features": "actions"}}),
+}
+
+
+def make_variant(name, told):
+    """The agent, told a ζ if it is to repair f; None where the system does not go with it."""
+    agent, params = VARIANTS.get(name, (name, {}))
+    linear = "linear" in name
+    if "estimator" in params and told.slack == 0:
+        try:
+            told = told.replace(model_error=2)
+        except ValueError:
+            return None
+    if linear and told.boundary == "wrap" and told.disturbance_range is None:
+        return None
+    return ucbf.make_agent(agent, told, **params)

@@ -79,13 +79,7 @@ class Agent(ABC):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from what ``state`` said; an error if that was of another agent."""
-        for name, array in self.state.items():
-            stored = state.get(name)
-            if stored is None or stored.shape != array.shape or stored.dtype != array.dtype:
-                raise ValueError(f"it holds no {name} of shape {array.shape}: it was written by another version")
-            if stored.dtype.kind == "f" and np.isnan(stored).any():
-                raise ValueError(f"it holds a {name} that is not a number; save the agent again")
-            array[...] = stored
+        copy_into(self.state, state)
 
     def renew(self) -> None:  # noqa: B027 - most agents have nothing to prepare
         """Prepare the policy of the next episode. Called when an episode starts or the policy is asked for."""
@@ -228,6 +222,17 @@ class Agent(ABC):
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(message, kind, stacklevel=stacklevel + 1)
+
+
+def copy_into(arrays: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
+    """Fill every array with the stored one of its name; an error if that is missing, of another kind, or damaged."""
+    for name, array in arrays.items():
+        found = stored.get(name)
+        if found is None or found.shape != array.shape or found.dtype != array.dtype:
+            raise ValueError(f"it holds no {name} of shape {array.shape}: it was written by another version")
+        if found.dtype.kind == "f" and np.isnan(found).any():
+            raise ValueError(f"it holds a {name} that is not a number; save the agent again")
+        array[...] = found
 
 
 def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:

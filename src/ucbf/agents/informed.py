@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf import kernels
-from ucbf.agents.base import Agent, CompiledAgent
+from ucbf.agents.base import Agent, CompiledAgent, copy_into
 from ucbf.certificates import Certificate
 from ucbf.checks import integers, one_of, real
 from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
@@ -63,10 +63,10 @@ class InformedAgent(CompiledAgent):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from what ``state`` said."""
-        own = {name: array for name, array in state.items() if name.startswith("estimator.")}
-        super().restore({name: array for name, array in state.items() if name not in own})
+        copy_into(super().state, state)
         if isinstance(self.estimator, Estimator):
-            self.estimator.restore({name.removeprefix("estimator."): array for name, array in own.items()})
+            own = {n.removeprefix("estimator."): array for n, array in state.items() if n.startswith("estimator.")}
+            self.estimator.restore(own)
 
     # -- the parts of a learner -------------------------------------------------------------------
 

@@ -17,8 +17,9 @@ class LinearFeatures(Estimator):
     """Knows that f is as told plus θ·φ(s, a), and finds θ by recursive least squares.
 
     The mean of W is a coefficient of its own for each step, and harmless. The bound on the error is the usual one of
-    regularised least squares: with probability 1-p, |θ̂·φ - θ·φ| <= β |φ| in the norm of the inverse design matrix,
-    β = σ sqrt(2 log(1/p) + log det) + sqrt(ridge)·|θ|. Rounded to whole states f̂ is exact once the error is below ½.
+    least squares, β |φ - mean φ| in the norm of the inverse design matrix, β = σ sqrt(2 log(2SA/p)) + sqrt(ridge)·size
+    with σ estimated: for all pairs at once with probability 1-p, as if the design had been chosen beforehand, and but
+    for a constant. Rounded to whole states f̂ is exact once the error is below ½.
 
     Parameters
     ----------
@@ -53,11 +54,9 @@ class LinearFeatures(Estimator):
         require_plain_residuals(self.name, system)
         self.table = table_of(self.features, system)
         H, d = system.horizon, self.table.shape[3]
-        span = system.declared_residuals
-        self.noise = (span[-1] - span[0]) / 2  # σ: W is within its range
         self.inverse = np.eye(d + H) / self.params["ridge"]
         self.moment = np.zeros(d + H)
-        self.seen = np.zeros(2)  # observations; logarithm of the design's growth
+        self.seen = np.zeros(2)  # observations; sum of the squares that are left
         self.news = np.zeros(1, np.int64)
         return len(self.table)
 
@@ -69,9 +68,10 @@ class LinearFeatures(Estimator):
         x[d + h] = 1
         ahead = self.inverse @ x
         growth = 1 + float(x @ ahead)
+        left = residual - float(ahead @ self.moment)  # x · (inverse @ moment)
         self.inverse -= np.outer(ahead, ahead) / growth
         self.moment += residual * x
-        self.seen += 1, np.log(growth)
+        self.seen += 1, left * left / growth
         self.news[0] = 1
 
     @property
@@ -85,10 +85,11 @@ class LinearFeatures(Estimator):
         if not self.news[0]:
             return None
         self.news[0] = 0
-        d, params = self.table.shape[3], self.params
-        beta = self.noise * np.sqrt(2 * np.log(1 / params["p"]) + self.seen[1])
-        beta += np.sqrt(params["ridge"]) * params["size"]
-        norm = np.einsum("hsai,ij,hsaj->hsa", self.table, self.inverse[:d, :d], self.table)
+        (_, S, A, d), params = self.table.shape, self.params
+        noise = np.sqrt(self.seen[1] / max(self.seen[0] - len(self.moment), 1))
+        beta = noise * np.sqrt(2 * np.log(2 * S * A / params["p"])) + np.sqrt(params["ridge"]) * params["size"]
+        around = self.table - self.table.mean(axis=(0, 1, 2))  # what all pairs have in common is harmless
+        norm = np.einsum("hsai,ij,hsaj->hsa", around, self.inverse[:d, :d], around)
         return Estimate(self.table @ self.theta, beta * np.sqrt(np.maximum(norm, 0)))
 
     @property

@@ -1,0 +1,207 @@
+"""What the README claims of certificates, few switches, the model check and linear repair, measured.
+
+Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. ``--quick`` for a look in a minute.
+"""
+
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import ucbf
+from ucbf import kernels
+from ucbf.model_check import ModelWarning
+
+QUICK = "--quick" in sys.argv
+warnings.simplefilter("ignore", ModelWarning)  # counted here
+
+
+def over(worlds, measure):
+    """measure(seed) for every world, on all cores."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(measure, range(worlds)))
+
+
+def growing(last, factor=1.05):
+    """1, 2, 3, ... by a factor, up to last."""
+    k, found = 1, []
+    while k < last:
+        found.append(k)
+        k = max(k + 1, int(k * factor))
+    return [*found, last]
+
+
+def certified(world, p, episodes, **params):
+    """The true gap and both certificates after growing numbers of episodes: [3, P]."""
+    agent, rows, done = ucbf.UCBVIf(world.system, **params), [], 0
+    best = ucbf.optimal(world).v[0]
+    for k in episodes:
+        ucbf.simulate(agent, world, k - done, seed=k)
+        done = k
+        gap = float(world.start @ (best - ucbf.evaluate(world, agent.policy)[0]))
+        bounds = [agent.certificate(p, form).average(world.start) for form in ("hoeffding", "bernstein")]
+        rows.append([gap, *bounds])
+    return np.array(rows).T
+
+
+def certificates():
+    """How often a certificate was ever below the true gap, and how loose they are."""
+    runs, p, last = (60, 0.05, 300) if QUICK else (1000, 0.05, 1000)
+    episodes = growing(last, 1.2)
+    print(f"\ncertificates at p = {p}: runs of {last} episodes, looked at {len(episodes)} times")
+    kinds = {
+        "the paper's, A = 2, H = 5": (lambda i: ucbf.random_world(25, 2, 5, seed=i), {}),
+        "small and noisy, H = 2": (lambda i: ucbf.random_world(6, 3, 2, 2, None, seed=i), {}),
+        "the same, pooled steps": (stationary_world, {"stationary": True}),
+    }
+    for name, (make, params) in kinds.items():
+        found = np.array(over(runs, lambda i, m=make, q=params: certified(m(i), p, episodes, **q)))
+        below = [(found[:, 0] > found[:, form] + 1e-12).any(axis=1).mean() for form in (1, 2)]
+        print(f"  {name}: ever below the true gap in {below[0]:.4f} (Hoeffding), {below[1]:.4f} (Bernstein) of {runs}")
+    worlds, marks = (6, [100, 1000]) if QUICK else (50, [100, 1000, 5000])
+    print(f"  how loose, A = 4, median over {worlds} worlds")
+    for H in (5, 10):
+        found = np.array(over(worlds, lambda i, H=H: certified(ucbf.random_world(25, 4, H, seed=i), p, marks)))
+        for at, k in enumerate(marks):
+            gap, hoeffding, bernstein = np.median(found[:, :, at], axis=0)
+            ratios = [np.median(found[:, form, at] / np.maximum(found[:, 0, at], 1e-12)) for form in (1, 2)]
+            print(
+                f"    H = {H}, after {k}: gap {gap:.2g}, Hoeffding {hoeffding:.3g} ({ratios[0]:.3g} times the gap), "
+                f"Bernstein {bernstein:.3g} ({ratios[1]:.3g} times)"
+            )
+    world = ucbf.random_world(25, 4, 5, seed=0)
+    agent = ucbf.UCBVIf(world.system)
+    run = ucbf.simulate(agent, world, 200_000, stop_when=0.1)
+    prior = ucbf.theory.episodes_to_certify(world.system, 0.1)
+    print(f"  stop_when=0.1 (A = 4, H = 5): after {len(run.gap)} episodes; a priori {prior}")
+
+
+def stationary_world(seed):
+    """Small, with one law for all steps."""
+    world = ucbf.random_world(6, 3, 2, 2, None, seed=seed)
+    return ucbf.World(world.system, ucbf.Disturbance(world.law.pmf[0]))
+
+
+def few_switches():
+    """Regret, policies and time per episode with and without the schedule."""
+    worlds, episodes = (6, 1000) if QUICK else (50, 5000)
+    print(f"\nfew switches: {worlds} worlds, {episodes} episodes; time of the learner alone, microseconds an episode")
+    for A, H in ((2, 5), (8, 10)):
+        for kind in (ucbf.UCBVIf, ucbf.UCBf):
+            shown = []
+            for renewal in ("episode", "few"):
+
+                def measure(i, kind=kind, renewal=renewal, A=A, H=H):
+                    world = ucbf.random_world(25, A, H, seed=i)
+                    run = ucbf.simulate(kind(world.system, renewal=renewal), world, episodes, seed=i)
+                    return run.regret[-1], run.switches
+
+                regret, switches = np.mean(over(worlds, measure), axis=0)
+                shown.append((regret, switches, alone(kind, A, H, renewal, episodes)))
+            (r0, s0, t0), (r1, s1, t1) = shown
+            print(
+                f"  {kind.name}, A = {A}, H = {H}: regret {r0:.3g} -> {r1:.3g} ({r1 / r0:.2f}), switches {s0:.0f} -> "
+                f"{s1:.0f} ({s1 / np.log(episodes):.0f} log K), time {t0:.2f} -> {t1:.2f} ({t0 / t1:.1f} times less)"
+            )
+
+
+def alone(kind, A, H, renewal, episodes):
+    """Microseconds an episode of learning and planning, without the world."""
+    world = ucbf.random_world(25, A, H, seed=0)
+    j = world.system.fold(world.draw(episodes, 0)[1])
+    states, actions = np.zeros((episodes, H + 1), np.int64), np.zeros((episodes, H), np.int64)
+    least = np.inf
+    for _ in range(6):
+        agent = kind(world.system, renewal=renewal)
+        begun = time.perf_counter()
+        kernels.relearn(agent.told, agent.learner, states, actions, j)
+        least = min(least, time.perf_counter() - begun)
+    return 1e6 * least / episodes
+
+
+def model_check():
+    """How soon a structural error is reported, and how often a right model is accused."""
+    worlds, long = (20, 1000) if QUICK else (500, 5000)
+    print(f"\nmodel check: accused within 100, 200, 400, 800 episodes and at the end of {long}, of {worlds} worlds")
+    estimator = {"estimator": "OffsetPosterior"}
+    cases = {
+        "right, UCBVI-f": (lambda w, i: w.system, {}, None),
+        "right, UCB-f": (lambda w, i: w.system, {"kind": ucbf.UCBf}, None),
+        "ζ = 4 as told, UCBVI-f": (lambda w, i: ucbf.corrupt(w.system, 4, i), {}, None),
+        "ζ = 4 as told, repaired": (lambda w, i: ucbf.corrupt(w.system, 4, i), estimator, None),
+        "ζ = 4 but 0 is told": (lambda w, i: ucbf.corrupt(w.system, 4, i).replace(model_error=0), {}, None),
+        "ζ = 8 but 4 is told, repaired": (
+            lambda w, i: ucbf.corrupt(w.system, 8, i).replace(model_error=4),
+            estimator,
+            None,
+        ),
+        "W depends on the state": (lambda w, i: w.system, {}, depends),
+        "W depends on the state, repaired": (lambda w, i: w.system.replace(model_error=4), estimator, depends),
+    }
+    for name, (told, params, law) in cases.items():
+        marks = [100, 200, 400, 800] + ([long] if law is None else [])
+
+        def measure(i, told=told, params=params, law=law, marks=marks):
+            world = ucbf.random_world(25, 4, 5, seed=i)
+            kind = params.get("kind", ucbf.UCBVIf)
+            agent = kind(told(world, i), **{k: v for k, v in params.items() if k != "kind"})
+            if law is not None:
+                return law(agent, world, marks, i)
+            accused, done = [], 0
+            for k in marks:
+                ucbf.simulate(agent, world, k - done, seed=1000 * i + k)
+                done = k
+                accused.append(not agent.model_check().ok)
+            return accused
+
+        rates = np.mean(over(worlds if law is None else min(worlds, 60), measure), axis=0)
+        print(f"  {name}: " + ", ".join(f"{rate:.3f}" for rate in rates))
+
+
+def depends(agent, world, marks, seed):
+    """Step by step in a world where W is one more in half of the states, half of the time; when it was accused."""
+    rng, accused = np.random.default_rng(seed), []
+    f, pmf = world.system.f[0], world.law.pmf
+    for k in range(1, marks[-1] + 1):
+        s = int(rng.integers(25))
+        for h in range(5):
+            a = agent.act(h, s)
+            w = rng.choice(6, p=pmf[h]) + int(s < 12) * int(rng.random() < 0.5)
+            s_next = int((f[s, a] + w) % 25)
+            agent.observe(h, s, a, s_next)
+            s = s_next
+        if k in marks:
+            accused.append(not agent.model_check().ok)
+    return accused
+
+
+def prior_knowledge():
+    """UCBVI-f against UCB-f at ζ = 0 where even the right prior is known: what any learner could hope for."""
+    worlds = 6 if QUICK else 50
+    print(
+        f"\na prior: regret of 5000 episodes over UCB-f's, ζ = 0, {worlds} worlds; the worlds' own prior is uniform on 0..5"
+    )
+    uniform = ucbf.Disturbance(np.full(6, 1 / 6))
+    for H in (5, 10):
+        for A in (2, 4, 8):
+
+            def measure(i, A=A, H=H):
+                world = ucbf.random_world(25, A, H, seed=i)
+                agents = (
+                    ucbf.UCBf(world.system),
+                    ucbf.UCBVIf(world.system),
+                    ucbf.UCBVIf(world.system, prior=uniform, prior_weight=12),
+                )
+                return [ucbf.simulate(agent, world, 5000, seed=i).regret[-1] for agent in agents]
+
+            base, plain, helped = np.mean(over(worlds, measure), axis=0)
+            print(f"  A = {A}, H = {H}: UCBVI-f {plain / base:.2f}, with the prior {helped / base:.2f}")
+
+
+if __name__ == "__main__":
+    for part in (certificates, few_switches, model_check, prior_knowledge):
+        begun = time.perf_counter()
+        part()
+        print(f"  ({time.perf_counter() - begun:.0f} s)", flush=True)
