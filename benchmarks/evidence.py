@@ -6,7 +6,10 @@ Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. `
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +21,13 @@ QUICK = "--quick" in sys.argv
 warnings.simplefilter("ignore", ModelWarning)  # counted here
 
 
-def over(worlds, measure):
+def over(worlds: int, measure: Callable[[int], Any]) -> list[Any]:
     """measure(seed) for every world, on all cores."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(measure, range(worlds)))
 
 
-def growing(last, factor=1.05):
+def growing(last: int, factor: float) -> list[int]:
     """1, 2, 3, ... by a factor, up to last."""
     k, found = 1, []
     while k < last:
@@ -33,8 +36,14 @@ def growing(last, factor=1.05):
     return [*found, last]
 
 
-def certified(world, p, episodes, **params):
-    """The true gap and both certificates after growing numbers of episodes: [3, P]."""
+def paper_world(A: int, H: int, seed: int) -> ucbf.World:
+    """One of the paper's."""
+    return ucbf.random_world(25, A, H, seed=seed)
+
+
+def certified_in(make: Any, p: float, episodes: list[int], params: dict[str, Any], seed: int) -> Any:
+    """The true gap and both certificates after growing numbers of episodes in a world: [3, P]."""
+    world = make(seed)
     agent, rows, done = ucbf.UCBVIf(world.system, **params), [], 0
     best = ucbf.optimal(world).v[0]
     for k in episodes:
@@ -46,24 +55,24 @@ def certified(world, p, episodes, **params):
     return np.array(rows).T
 
 
-def certificates():
+def certificates() -> None:
     """How often a certificate was ever below the true gap, and how loose they are."""
     runs, p, last = (60, 0.05, 300) if QUICK else (1000, 0.05, 1000)
     episodes = growing(last, 1.2)
     print(f"\ncertificates at p = {p}: runs of {last} episodes, looked at {len(episodes)} times")
-    kinds = {
-        "the paper's, A = 2, H = 5": (lambda i: ucbf.random_world(25, 2, 5, seed=i), {}),
+    kinds: dict[str, Any] = {
+        "the paper's, A = 2, H = 5": (partial(paper_world, 2, 5), {}),
         "small and noisy, H = 2": (lambda i: ucbf.random_world(6, 3, 2, 2, None, seed=i), {}),
         "the same, pooled steps": (stationary_world, {"stationary": True}),
     }
     for name, (make, params) in kinds.items():
-        found = np.array(over(runs, lambda i, m=make, q=params: certified(m(i), p, episodes, **q)))
+        found = np.array(over(runs, partial(certified_in, make, p, episodes, params)))
         below = [(found[:, 0] > found[:, form] + 1e-12).any(axis=1).mean() for form in (1, 2)]
         print(f"  {name}: ever below the true gap in {below[0]:.4f} (Hoeffding), {below[1]:.4f} (Bernstein) of {runs}")
     worlds, marks = (6, [100, 1000]) if QUICK else (50, [100, 1000, 5000])
     print(f"  how loose, A = 4, median over {worlds} worlds")
     for H in (5, 10):
-        found = np.array(over(worlds, lambda i, H=H: certified(ucbf.random_world(25, 4, H, seed=i), p, marks)))
+        found = np.array(over(worlds, partial(certified_in, partial(paper_world, 4, H), p, marks, {})))
         for at, k in enumerate(marks):
             gap, hoeffding, bernstein = np.median(found[:, :, at], axis=0)
             ratios = [np.median(found[:, form, at] / np.maximum(found[:, 0, at], 1e-12)) for form in (1, 2)]
@@ -78,13 +87,13 @@ def certificates():
     print(f"  stop_when=0.1 (A = 4, H = 5): after {len(run.gap)} episodes; a priori {prior}")
 
 
-def stationary_world(seed):
+def stationary_world(seed: int) -> ucbf.World:
     """Small, with one law for all steps."""
     world = ucbf.random_world(6, 3, 2, 2, None, seed=seed)
     return ucbf.World(world.system, ucbf.Disturbance(world.law.pmf[0]))
 
 
-def few_switches():
+def few_switches() -> None:
     """Regret, policies and time per episode with and without the schedule."""
     worlds, episodes = (6, 1000) if QUICK else (50, 5000)
     print(f"\nfew switches: {worlds} worlds, {episodes} episodes; time of the learner alone, microseconds an episode")
@@ -93,7 +102,7 @@ def few_switches():
             shown = []
             for renewal in ("episode", "few"):
 
-                def measure(i, kind=kind, renewal=renewal, A=A, H=H):
+                def measure(i: int, kind: Any = kind, renewal: str = renewal, A: int = A, H: int = H) -> Any:
                     world = ucbf.random_world(25, A, H, seed=i)
                     run = ucbf.simulate(kind(world.system, renewal=renewal), world, episodes, seed=i)
                     return run.regret[-1], run.switches
@@ -107,7 +116,7 @@ def few_switches():
             )
 
 
-def alone(kind, A, H, renewal, episodes):
+def alone(kind: Any, A: int, H: int, renewal: str, episodes: int) -> float:
     """Microseconds an episode of learning and planning, without the world."""
     world = ucbf.random_world(25, A, H, seed=0)
     j = world.system.fold(world.draw(episodes, 0)[1])
@@ -121,12 +130,12 @@ def alone(kind, A, H, renewal, episodes):
     return 1e6 * least / episodes
 
 
-def model_check():
+def model_check() -> None:
     """How soon a structural error is reported, and how often a right model is accused."""
-    worlds, long = (20, 1000) if QUICK else (500, 5000)
+    worlds, long = (20, 1000) if QUICK else (200, 5000)
     print(f"\nmodel check: accused within 100, 200, 400, 800 episodes and at the end of {long}, of {worlds} worlds")
     estimator = {"estimator": "OffsetPosterior"}
-    cases = {
+    cases: dict[str, Any] = {
         "right, UCBVI-f": (lambda w, i: w.system, {}, None),
         "right, UCB-f": (lambda w, i: w.system, {"kind": ucbf.UCBf}, None),
         "ζ = 4 as told, UCBVI-f": (lambda w, i: ucbf.corrupt(w.system, 4, i), {}, None),
@@ -139,14 +148,16 @@ def model_check():
         ),
         "W depends on the state": (lambda w, i: w.system, {}, depends),
         "W depends on the state, repaired": (lambda w, i: w.system.replace(model_error=4), estimator, depends),
+        "hardly any W": (lambda w, i: w.system, {"law": ucbf.Disturbance([0.99, 0.01])}, None),
     }
     for name, (told, params, law) in cases.items():
         marks = [100, 200, 400, 800] + ([long] if law is None else [])
 
-        def measure(i, told=told, params=params, law=law, marks=marks):
+        def measure(i: int, told: Any = told, params: Any = params, law: Any = law, marks: list[int] = marks) -> Any:
             world = ucbf.random_world(25, 4, 5, seed=i)
             kind = params.get("kind", ucbf.UCBVIf)
-            agent = kind(told(world, i), **{k: v for k, v in params.items() if k != "kind"})
+            world = ucbf.World(world.system, params.get("law", world.law))
+            agent = kind(told(world, i), **{k: v for k, v in params.items() if k == "estimator"})
             if law is not None:
                 return law(agent, world, marks, i)
             accused, done = [], 0
@@ -160,15 +171,15 @@ def model_check():
         print(f"  {name}: " + ", ".join(f"{rate:.3f}" for rate in rates))
 
 
-def depends(agent, world, marks, seed):
-    """Step by step in a world where W is one more in half of the states, half of the time; when it was accused."""
+def depends(agent: ucbf.UCBVIf, world: ucbf.World, marks: list[int], seed: int) -> list[bool]:
+    """Step by step in a world where W is 0 or 5 in half of the states; when it was accused."""
     rng, accused = np.random.default_rng(seed), []
     f, pmf = world.system.f[0], world.law.pmf
     for k in range(1, marks[-1] + 1):
         s = int(rng.integers(25))
         for h in range(5):
             a = agent.act(h, s)
-            w = rng.choice(6, p=pmf[h]) + int(s < 12) * int(rng.random() < 0.5)
+            w = rng.choice(6, p=pmf[h]) if s < 12 else 5 * rng.integers(2)
             s_next = int((f[s, a] + w) % 25)
             agent.observe(h, s, a, s_next)
             s = s_next
@@ -177,17 +188,17 @@ def depends(agent, world, marks, seed):
     return accused
 
 
-def prior_knowledge():
+def prior_knowledge() -> None:
     """UCBVI-f against UCB-f at ζ = 0 where even the right prior is known: what any learner could hope for."""
     worlds = 6 if QUICK else 50
     print(
-        f"\na prior: regret of 5000 episodes over UCB-f's, ζ = 0, {worlds} worlds; the worlds' own prior is uniform on 0..5"
+        f"\na prior, uniform on 0..5 like the worlds' own: regret of 5000 episodes over UCB-f's, ζ = 0, {worlds} worlds"
     )
     uniform = ucbf.Disturbance(np.full(6, 1 / 6))
     for H in (5, 10):
         for A in (2, 4, 8):
 
-            def measure(i, A=A, H=H):
+            def measure(i: int, A: int = A, H: int = H) -> list[float]:
                 world = ucbf.random_world(25, A, H, seed=i)
                 agents = (
                     ucbf.UCBf(world.system),

@@ -1,14 +1,18 @@
 """A plant whose actuator is not what the data sheet says: f is linear in known features, its gain unknown.
 
 The level s of a tank moves by s' = s + g(a) + W: valve a was sold as letting a litres through, but lets 3a - 4 through.
-Told only that f may be wrong, and that what is wrong is an effect of each action, an agent finds the gain while it acts.
-Prints the gaps, and draws them if matplotlib is there.
+Told only that f may be wrong, and that what is wrong is an effect of each action, an agent finds the gain while it
+acts. Prints the gaps, and draws them if matplotlib is there.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import ucbf
 
+Numbers = NDArray[Any]
 LEVELS, VALVES, HOURS, EPISODES, TANKS = 41, 5, 8, 3000, 20
 
 
@@ -18,8 +22,9 @@ def tank(seed: int) -> tuple[ucbf.World, ucbf.System]:
     wanted = rng.integers(8, 33, size=HOURS)  # level that is asked for, hour by hour
     law = ucbf.Disturbance(rng.dirichlet(np.ones(7), size=HOURS), low=-3)
 
-    def reward(h: int, s: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return 1 - np.abs(s - wanted[h]) / LEVELS
+    def reward(h: int, s: Numbers, a: Numbers) -> Numbers:
+        near: Numbers = 1 - np.abs(s - wanted[h]) / LEVELS
+        return near
 
     def plant(gain: int, offset: int, zeta: int) -> ucbf.System:
         return ucbf.System(
@@ -43,11 +48,12 @@ def agents(world: ucbf.World, told: ucbf.System) -> dict[str, ucbf.Agent]:
 
 def main() -> None:
     """Gaps of every episode, averaged over tanks."""
-    gaps: dict[str, np.ndarray] = {}
+    gaps: dict[str, Numbers] = {}
     for seed in range(TANKS):
         world, told = tank(seed)
         for name, agent in agents(world, told).items():
-            gaps[name] = gaps.get(name, 0) + ucbf.simulate(agent, world, EPISODES, seed).gap / TANKS
+            gap = ucbf.simulate(agent, world, EPISODES, seed).gap / TANKS
+            gaps[name] = gaps[name] + gap if name in gaps else gap
     print("gap after".rjust(20), *(f"{k:>8}" for k in (1, 10, 100, 1000, EPISODES)))
     for name, gap in gaps.items():
         print(name.rjust(20), *(f"{gap[k - 1]:8.4f}" for k in (1, 10, 100, 1000, EPISODES)))
@@ -57,7 +63,7 @@ def main() -> None:
         print("no picture: it needs matplotlib")
 
 
-def draw(gaps: dict[str, np.ndarray]) -> None:
+def draw(gaps: dict[str, Numbers]) -> None:
     """linear.png: mean gap against episodes, and the order of Theorem 3."""
     from matplotlib.figure import Figure
 

@@ -300,3 +300,33 @@ def bonus(name, system, units, told_f, c=None, p=0.01, d=1.0, episodes=5000):
         return lambda h, n: c * (math.sqrt((H - h) ** 2 * iota / n) + zeta / 2 * L)
     c = 1.0 if c is None else c
     return lambda h, n: 7 * c * H * math.log(5 * S * A * H * episodes / p) * math.sqrt(1 / n)
+
+
+class LiteralUCBVIf:
+    """Counts of w per step, backward induction with f: G = Σ P̂ V(x + w), V = max_a r + G(f). In the user's units."""
+
+    def __init__(self, system, stationary=False):
+        self.system, self.stationary = system, stationary
+        self.seen = [[] for _ in range(system.horizon)]
+        self.plan()
+
+    def observe(self, h, w):
+        self.seen[h].append(w)
+
+    def plan(self):
+        system = self.system
+        H, S, A = system.f.shape
+        self.V, self.Q = np.zeros((H + 1, S)), np.full((H, S, A), -np.inf)
+        self.V[H] = system.terminal
+        for h in range(H - 1, -1, -1):
+            samples = [w for step in self.seen for w in step] if self.stationary else self.seen[h]
+            if not samples:
+                samples = list(system.declared_residuals)[: len(system.residuals)]
+            for s in range(S):
+                for a in allowed_actions(system, h, s):
+                    follows = 0.0
+                    for w in samples:
+                        z = system.f[h, s, a] + w
+                        follows += landing(system, h, z) + system.discount * self.V[h + 1, meet_boundary(system, z)]
+                    self.Q[h, s, a] = system.reward[h, s, a] + follows / len(samples)
+                self.V[h, s] = max(self.Q[h, s])

@@ -52,6 +52,28 @@ def test_ucb_f_in_after_state_form_is_algorithm_1(data, bonus, clock):
     np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
 
 
+@given(st.data(), st.booleans())
+@settings(max_examples=60)
+def test_ucbvi_f_plans_with_what_it_counted(data, stationary):
+    world = data.draw(any_world())
+    told = data.draw(any_told(world))
+    agent, literal = ucbf.UCBVIf(told, stationary=stationary), reference.LiteralUCBVIf(told, stationary)
+    o = told.state_offset
+    tolerance = 1e-9 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    for h, s, a, s_next, w in transitions(world, 8, seed=1):
+        np.testing.assert_allclose(agent.q, literal.Q, rtol=0, atol=tolerance)
+        hidden = told.boundary == "clip" and s_next in (0, told.n_states - 1)
+        residual = w if hidden else s_next + o - int(told.f[h, s, a])
+        if told.boundary == "wrap":
+            residual = told.residuals[0] + (residual - told.residuals[0]) % told.n_states
+        if told.boundary == "clip" and told.landing is None:  # beyond what the states can show all are alike
+            residual = min(max(residual, told.residuals[0]), told.residuals[-1])
+        agent.observe(h, s + o, a, s_next + o, disturbance=w)
+        literal.observe(h, residual)
+        literal.plan()
+    np.testing.assert_allclose(agent.q, literal.Q, rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize(("kind", "literal_kind"), [
     (ucbf.UCBH, reference.LiteralUCBH),
     (ucbf.UCBVI, reference.LiteralUCBVI),

@@ -127,6 +127,8 @@ def make_variant(name, told):
             told = told.replace(model_error=2)
         except ValueError:
             return None
-    if linear and told.boundary == "wrap" and told.disturbance_range is None:
+    if linear and told.boundary != "strict" and told.disturbance_range is None:
+        return None
+    if linear and told.boundary == "wrap" and len(told.declared_residuals) > told.n_states:
         return None
     return ucbf.make_agent(agent, told, **params)

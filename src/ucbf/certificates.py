@@ -9,10 +9,10 @@ after-states, sides and all n (6/(π²n²) of it for n):
 - Hoeffding: range sqrt(log(1/δ) / 2n);
 - empirical Bernstein (Maurer, Pontil 2009): sqrt(2 var log(2/δ) / n) + 7 range log(2/δ) / (3(n-1)).
 
-Where the samples of all steps are pooled, or f may be wrong (ζ > 0), later values are not independent of this step's
-disturbances. Then one bound serves every function: range sqrt((D log 2 + log(1/δ)) / 2n) with D possible
-disturbances (Weissman et al. 2003). And a residual may be off by up to ζ, which is met by taking the best (or the
-worst) within ζ of every raw next state.
+Where the samples of all steps are pooled, f may be wrong (ζ > 0), or steps were not seen equally often (in the middle
+of an episode, or from a log), later values need not be independent of this step's disturbances. Then one bound serves
+every function: range sqrt((D log 2 + log(1/δ)) / 2n) with D possible disturbances (Weissman et al. 2003). And a
+residual may be off by up to ζ, which is met by taking the best (or the worst) within ζ of every raw next state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.bonuses import lipschitz_of, log_term
 from ucbf.checks import numbers, real
 from ucbf.system import Mechanics, System
-from ucbf.units import Units, sliding, units_of
+from ucbf.units import Units, reward_range, sliding, units_of
 
 Array = NDArray[np.float64]
 FORMS = ("bernstein", "hoeffding")
@@ -50,8 +50,8 @@ class Certificate:
         if start is None:
             return float(gap.mean())
         weights = numbers("start", start)
-        if weights.shape != gap.shape:
-            raise ValueError(f"start has shape {weights.shape}; it must be probabilities [S] = {gap.shape}")
+        if weights.shape != gap.shape or (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
+            raise ValueError(f"start is {weights!r:.60}; it must be probabilities [S] = {gap.shape} that sum to 1")
         return float(weights @ gap)
 
 
@@ -88,18 +88,19 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
 
 def _possible(system: System, told: Mechanics) -> tuple[int, int]:
     """First and last index of the disturbances that may occur, as residuals of f."""
-    if system.disturbance_range is None:
-        return 0, told.n_residuals - 1
-    return 0, len(system.declared_residuals) - 1
+    return 0, min(len(system.declared_residuals), told.n_residuals) - 1
 
 
 def _distinct(system: System, counts: Array, possible: tuple[int, int]) -> int:
     """How many disturbances there may be, where one bound has to serve every function; 0 where it has not."""
     pooled = len(counts) == 1 and system.horizon > 1
-    if not (pooled or system.slack):
+    uneven = bool(np.ptp(counts.sum(axis=1)))
+    if not (pooled or uneven or system.slack):
         return 0
-    declared = 0 if system.disturbance_range is None else 2 * system.slack  # residuals that are no disturbance
-    return possible[1] - possible[0] + 1 - declared
+    most = possible[1] - possible[0] + 1
+    if system.disturbance_range is None:
+        return most
+    return min(most, system.disturbance_range[1] - system.disturbance_range[0] + 1)
 
 
 def _within(system: System, told: Mechanics, raw: Array, sign: int) -> Array:
@@ -132,7 +133,8 @@ class _Error:
         most, least = (sliding(pick, reach, last - first + 1) for pick in (np.maximum, np.minimum))
         if self.n < 2:
             return most
-        pmf = self.counts / self.n
+        pmf, middle = self.counts / self.n, float(raw[first : len(raw) - (R - 1 - last)].mean())
+        raw = raw - middle  # squares of large numbers would swallow what they differ by
         mean = np.correlate(raw, pmf, "valid")
         spread, n = most - least, self.n
         if self.distinct:
@@ -143,7 +145,7 @@ class _Error:
             variance = np.maximum(np.correlate(raw * raw, pmf, "valid") - mean * mean, 0) * n / (n - 1)
             log = self.log + np.log(2)
             error = np.sqrt(2 * variance * log / n) + 7 * spread * log / (3 * (n - 1))
-        bound: Array = np.minimum(mean + error, most)
+        bound: Array = np.minimum(middle + mean + error, most)
         return bound
 
 
@@ -162,10 +164,17 @@ def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
     return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
 
 
+def in_paper_units(system: System) -> bool:
+    """Whether every step pays between 0 and 1, and the end nothing, as the proof assumes."""
+    least, most = reward_range(system)
+    return bool(least >= 0 and most <= 1 and not system.terminal.any())
+
+
 def gap_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:
     """Σ_h P_h^t / sqrt(t) after t episodes, never more than returns can differ."""
     fixed, growing = error_parts(system, c, p)
-    most = units_of(system).scale * system.horizon
+    low, high = reward_range(system)
+    most = (high - low) * float(np.sum(system.discount ** np.arange(system.horizon))) + float(np.ptp(system.terminal))
     with np.errstate(divide="ignore"):
         bounds: Array = np.minimum(most, fixed.sum() / np.sqrt(t) + growing.sum())
     return bounds

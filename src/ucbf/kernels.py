@@ -362,6 +362,7 @@ def fixed_update(told: Mechanics, learner: Fixed, h: int, s: int, a: int, s_next
 # -- whether the residuals bear the model out ---------------------------------------------------------------
 
 BURN_IN = 30  # residuals of a step before any is held against the model
+FURTHEST = 4.0  # standard deviations that a single residual counts for
 SEEN, ORIGIN, MEAN, SQUARE = range(4)
 VISITS, SHIFT, SPREAD = range(3)
 COMPARED, FOURTH, OUTSIDE, CENSORED = range(4)
@@ -385,8 +386,9 @@ def watch(steps: Floats, groups: Floats, tally: Floats, h: int, s: int, a: int, 
         steps[h, ORIGIN] = j
     x = from_origin(j, steps[h, ORIGIN], around)
     before = x - steps[h, MEAN]
-    if n >= BURN_IN:
+    if n >= BURN_IN and steps[h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
         deviation = before / math.sqrt((steps[h, SQUARE] + 1) / n * (1 + 1 / n))
+        deviation = min(max(deviation, -FURTHEST), FURTHEST)
         excess = deviation * deviation - 1
         tally[COMPARED] += 1
         tally[FOURTH] += excess * excess

@@ -1,7 +1,8 @@
 """Whether the residuals bear the model out: W must not depend on the state or the action.
 
 Every residual is compared with those of its step so far, in standard deviations. Where f is right, the deviations seen
-in a state average 0 and their squares 1, whatever the actions; so do those of an action, whatever the states.
+in a state average 0 and their squares 1, whatever the actions; so do those of an action, whatever the states. Each is
+tested by itself, which says where, and all of them together, which sees what is small everywhere.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ucbf.kernels import COMPARED, FOURTH, OUTSIDE, SEEN, SQUARE, Watch
-from ucbf.system import System
+from ucbf.kernels import COMPARED, FOURTH, FURTHEST, ORIGIN, OUTSIDE, SEEN, SQUARE, Model, Watch
+from ucbf.system import Mechanics, System
 
-LEAST = 20  # deviations, for a mean to be about normal
+LEAST, LEAST_FOR_SPREAD = 20, 100  # deviations, for a mean of them, or of their squares, to be about normal
 
 
 class ModelWarning(UserWarning):
@@ -53,7 +55,54 @@ class ModelCheck:
         return "; ".join(str(finding) for finding in self.findings[:3]) + more
 
 
-def check_model(system: System, watch: Watch, p: float, settled: bool) -> ModelCheck:
+class Sums(NamedTuple):
+    """Deviations, in groups that the model says are alike: pairs, states, actions."""
+
+    groups: dict[str, NDArray[np.float64]]  # [n, 3] of each kind: how many, their sum, the sum of their squares - 1
+    fourth: float  # mean of (square - 1)²
+
+
+def watched(system: System, watch: Watch) -> Sums:
+    """What was noted on the way, by states and by actions."""
+    S = system.n_states
+    fourth = watch.tally[FOURTH] / max(watch.tally[COMPARED], 1)
+    return Sums({"state": watch.groups[:S], "action": watch.groups[S:]}, fourth)
+
+
+def recounted(told: Mechanics, model: Model, watch: Watch) -> Sums:
+    """What the counts of a repaired model say now, by pairs, states and actions; pairs still in doubt are left out.
+
+    Not where states are clipped: what did not end at an edge is a selection.
+    """
+    (F, S, A), R = model.f.shape, told.n_residuals
+    sums, fourth = np.zeros((F * S * A, 3)), 0.0
+    offset = (model.low - model.first).reshape(-1)
+    settled = (model.low == model.high).reshape(-1)
+    for step in range(len(model.seen)):
+        weights = model.counts[step % len(model.counts)]
+        if not weights.sum():
+            continue
+        x = np.arange(R) - watch.steps[step, ORIGIN]
+        if told.modular:
+            x = (x + R // 2) % R - R // 2
+        mean = float(weights @ x / weights.sum())
+        variance = float(weights @ (x - mean) ** 2 / weights.sum()) + 1 / weights.sum()
+        first = step % F * S * A
+        for d in np.unique(offset[first : first + S * A]):
+            w = np.arange(R) - d  # of every residual
+            far = (x[w % R] if told.modular else w - watch.steps[step, ORIGIN]) - mean
+            deviation = np.clip(far / np.sqrt(variance), -FURTHEST, FURTHEST)
+            pairs = np.flatnonzero(settled[first : first + S * A] & (offset[first : first + S * A] == d))
+            seen = model.seen[step, pairs]
+            excess = deviation**2 - 1
+            sums[first + pairs] += np.stack([seen.sum(axis=1), seen @ deviation, seen @ excess], axis=1)
+            fourth += float((seen @ excess**2).sum())
+    table = sums.reshape(F, S, A, 3).sum(axis=0)
+    groups = {"pair": table.reshape(S * A, 3), "state": table.sum(axis=1), "action": table.sum(axis=0)}
+    return Sums(groups, fourth / max(float(sums[:, 0].sum()), 1.0))
+
+
+def check_model(system: System, watch: Watch, sums: Sums, p: float, settled: bool) -> ModelCheck:
     """What speaks against the model. settled: f was repaired, so that ζ excuses nothing any more."""
     findings, outside = [], int(watch.tally[OUTSIDE])
     if outside:
@@ -61,35 +110,59 @@ def check_model(system: System, watch: Watch, p: float, settled: bool) -> ModelC
         what = f"residuals outside {span[0]}..{span[-1]}, the declared range of W, widened by ζ/2"
         findings.append(Finding("in places", what, outside, np.inf))
     seen = watch.steps[:, SEEN]
-    compared = watch.tally[COMPARED]
-    if compared:
+    if watch.tally[COMPARED]:
         deviations = np.sqrt(watch.steps[seen > 0, SQUARE] / seen[seen > 0])
         zeta = 0 if settled else 2 * system.slack
-        excused = zeta / max(float(deviations.min(initial=np.inf)), 1e-9)
-        noise = np.sqrt(max(watch.tally[FOURTH] / compared, 1.0))
-        groups = _groups(system, watch)
-        for where, visits, shift, spread in groups:
-            if visits < LEAST:
-                continue
-            bar = np.sqrt(2 * np.log(4 * len(groups) * (1 + np.log2(visits)) ** 2 / p))
-            by = shift / visits
-            tests = (
-                (abs(by) - excused, 1.0, f"residuals are {abs(by):.2f} standard deviations too {_side(by)}"),
-                (abs(spread / visits) - excused**2, noise, f"their square is {1 + spread / visits:.2f} of the usual"),
-            )
-            for size, error, what in tests:
-                strength = size * np.sqrt(visits) / error
-                if strength > bar:
-                    findings.append(Finding(where, what, int(visits), float(strength)))
+        findings += _dependence(system, sums, p, zeta / max(float(deviations.min()), 1e-9))
     findings.sort(key=lambda finding: -finding.strength)
     return ModelCheck(tuple(findings), int(seen.sum()), p)
 
 
-def _groups(system: System, watch: Watch) -> list[tuple[str, float, float, float]]:
-    """States and actions, with the sums of each."""
-    names = [f"state {s}" for s in system.states] + [f"action {a}" for a in range(system.n_actions)]
-    return list(zip(names, *watch.groups.T.tolist(), strict=True))
+def _dependence(system: System, sums: Sums, p: float, excused: float) -> list[Finding]:
+    """Groups whose residuals are too high, too low, too far or too near, one by one and all of a kind together.
+
+    excused: by how many standard deviations ζ lets the residuals of a group differ from those of others
+    """
+    found: list[Finding] = []
+    tests = 4 * sum(len(group) + 1 for group in sums.groups.values())
+    noise = np.sqrt(max(sums.fourth, 1.0))
+    for kind, group in sums.groups.items():
+        enough = np.flatnonzero(group[:, 0] >= LEAST)
+        visits, shift, spread = group[enough].T
+        usual, usual_square = (float(group[:, i].sum() / max(group[:, 0].sum(), 1)) for i in (1, 2))
+        mean, square = shift / visits - usual, spread / visits - usual_square
+        too_far = np.sqrt(visits) * np.maximum(np.abs(mean) - excused, 0)
+        too_wide = np.sqrt(visits) * np.maximum(np.abs(square) - excused**2, 0) / noise
+        too_wide[visits < LEAST_FOR_SPREAD] = 0
+        bar = _bar(visits, tests, p)
+        for i in np.flatnonzero(too_far > bar):
+            what = f"residuals are {abs(mean[i]):.2f} standard deviations too {'high' if mean[i] > 0 else 'low'}"
+            found.append(Finding(_name(system, kind, enough[i]), what, int(visits[i]), float(too_far[i])))
+        for i in np.flatnonzero(too_wide > bar):
+            what = f"squared residuals are {1 + square[i]:.2f} of the usual"
+            found.append(Finding(_name(system, kind, enough[i]), what, int(visits[i]), float(too_wide[i])))
+        for strengths, what in ((too_far, "the mean of residuals"), (too_wide, "the spread of residuals")):
+            together = _together(strengths)
+            if together > _bar(visits.sum(keepdims=True), tests / max(len(group), 1), p)[0]:
+                found.append(Finding(f"all {kind}s together", f"{what} differs", int(visits.sum()), together))
+    return found
 
 
-def _side(mean: float) -> str:
-    return "high" if mean > 0 else "low"
+def _bar(visits: NDArray[np.float64], tests: float, p: float) -> NDArray[np.float64]:
+    """Standard errors that are too many: p shared among the tests, and among the times that visits double."""
+    bar: NDArray[np.float64] = np.sqrt(2 * np.log(2 * tests * (1 + np.log2(np.maximum(visits, 1))) ** 2 / p))
+    return bar
+
+
+def _name(system: System, kind: str, i: int) -> str:
+    o, A = system.state_offset, system.n_actions
+    return f"state {i // A + o}, action {i % A}" if kind == "pair" else f"{kind} {i + (o if kind == 'state' else 0)}"
+
+
+def _together(strengths: NDArray[np.float64]) -> float:
+    """How far the sum of squares of standard normal numbers is out, in standard errors (Wilson and Hilferty 1931)."""
+    n = len(strengths)
+    if n < 2:
+        return 0.0
+    ninth = 2 / (9 * n)
+    return float((np.cbrt(np.sum(strengths**2) / n) - (1 - ninth)) / np.sqrt(ninth))

@@ -108,7 +108,7 @@ def _looks(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[
     wanted = real("stop_when", stop_when, 0, open_low=True)
     if not isinstance(agent, InformedAgent):
         raise TypeError(f"stop_when needs a certificate, and {agent.name} gives none; use UCBVI-f or UCB-f")
-    agent.certificate()  # refused now, if at all
+    agent.check_certifiable(K)
 
     def certified() -> bool:
         check()

@@ -51,9 +51,12 @@ def load(path: str | os.PathLike[str], agent: type[Agent] | None = None, estimat
     kind = AGENTS[saved.agent] if agent is None else agent
     if kind.name != saved.agent:
         raise ValueError(f"{path} holds a {saved.agent!r}, not a {kind.name!r}; pass the class it was saved from")
+    described = saved.params.get("estimator")
     if estimator is not None:
         saved.params["estimator"] = estimator
     made = kind(saved.system, **saved.params)
+    if made.params.get("estimator") != described:
+        raise ValueError(f"{path} was saved with the estimator {described!r:.80}; pass one with the same parameters")
     try:
         made.restore(saved.state)
         if "policy" in made.state:

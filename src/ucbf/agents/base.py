@@ -179,11 +179,11 @@ class Agent(ABC):
             if edge:
                 self._check_agreement(h, s, a, s_next, disturbance)
                 return measured
-        elif (low_edge and j > 0) or (high_edge and j < last):
+        elif edge and (system.slack or (low_edge and j > 0) or (high_edge and j < last)):
             self._meet_censored(h, s, a, s_next)
         if not edge:  # f may have been repaired since
             return int(kernels.residual(told, h, s, a, s_next, 0))
-        return min(max(j, 0), last)
+        return min(max(j, system.slack), last - system.slack)
 
     def _meet_outside(self, message: str) -> None:
         """A residual that the declared range excludes."""

@@ -14,8 +14,8 @@ from ucbf.certificates import Certificate
 from ucbf.checks import integers, one_of, real
 from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
 from ucbf.estimators.base import Named
-from ucbf.model_check import ModelCheck, ModelWarning, check_model
-from ucbf.system import System
+from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, watched
+from ucbf.system import System, once
 
 RENEWALS = ("episode", "few")
 LOOKS = frozenset(int(50 * 2 ** (i / 2)) for i in range(60))  # episodes after which the model is checked
@@ -93,7 +93,7 @@ class InformedAgent(CompiledAgent):
                 f"model_error (ζ) is {system.model_error:g}, so that {self.estimator.name} may not move f at all; "
                 "declare how far f may be off: it is moved by ζ/2 at most"
             )
-        rows = self.estimator.start(system) if isinstance(self.estimator, Estimator) else 1
+        rows = self._start(self.estimator) if isinstance(self.estimator, Estimator) else 1
         self.params["estimator"] = self.estimator.description()
         after = np.array(np.broadcast_to(self.told.after, (max(rows, len(self.told.after)), *system.f.shape[1:])))
         self.told = self.told._replace(after=after)
@@ -113,12 +113,30 @@ class InformedAgent(CompiledAgent):
             model = self.estimator.model(system, self.told, model, counts, prior)
         return both(learner.policy, learner, model, leaning)
 
+    def _start(self, estimator: Estimator) -> int:
+        """Give the system to an estimator in Python; the rows of its estimates."""
+        system = self.system
+        if estimator.started:
+            raise ValueError(f"{estimator!r:.60} already belongs to an agent; give each agent one of its own")
+        estimator.started = True
+        if system.boundary == "clip" and system.disturbance_range is None:
+            raise ValueError(
+                f"{estimator.name} needs to know W's range where states are clipped, to leave out the pairs that an "
+                "edge may hide W from; pass disturbance_range to System"
+            )
+        low, high = system.disturbance_range or (0, 0)
+        first, last, f = system.states[0], system.states[-1], once(system.f)
+        clear = (f - system.slack + low > first) & (f + system.slack + high < last)
+        # Leaving out what ended at an edge would select by W; leaving out the pair does not.
+        self._shows_all = clear | (system.boundary != "clip")
+        return estimator.start(system)
+
     # -- learning ---------------------------------------------------------------------------------
 
     def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
         """Learn from one transition between state indices."""
         super().update(h, s, a, s_next, j)
-        if isinstance(self.estimator, Estimator) and not kernels.is_edge(self.told, s_next):
+        if isinstance(self.estimator, Estimator) and self._shows_all[h % len(self._shows_all), s, a]:
             told = kernels.residual_as_told(self.told, self.learner.model.first, h, s, a, s_next)
             self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
 
@@ -137,11 +155,17 @@ class InformedAgent(CompiledAgent):
             if not np.isfinite(array).all():
                 raise ValueError(f"the {name} that {estimator.name} estimates is not finite; check its features")
         around, error = estimate
+        if error.max() < 0.25:  # near enough for fractions to mean something: a constant is harmless, if whole
+            around = around + _constant(around[self.system.allowed[: len(around)]], half)
+        else:
+            error = error + 0.5
         middle, low, high = (
             np.clip(x, -half, half).astype(np.int32)
             for x in (np.rint(around), np.ceil(around - error), np.floor(around + error))
         )
         f = m.first + middle
+        if not self.told.modular:
+            f = np.clip(f, 0, self.told.n_after - 1)
         new = f % self.system.n_states if self.told.modular else f
         if not np.array_equal(new, m.f):  # what was held against it was about another f
             self.inner.watch.steps[...] = self.inner.watch.groups[...] = 0
@@ -186,12 +210,18 @@ class InformedAgent(CompiledAgent):
         self.inner.watch.tally[kernels.CENSORED] += 1
         super()._meet_censored(h, s, a, s_next)
 
-    def _refuse_censored(self) -> None:
-        hidden = int(self.inner.watch.tally[kernels.CENSORED])
+    def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
+        """An error if nothing can be certified now, or after so many more episodes."""
+        hidden, outside = (int(self.inner.watch.tally[i]) for i in (kernels.CENSORED, kernels.OUTSIDE))
         if hidden:
             raise ValueError(
                 f"an edge hid {hidden} disturbances that were not measured, so that nothing can be certified; pass "
                 "disturbance=W to observe"
+            )
+        if outside:
+            raise ValueError(
+                f"{outside} residuals were outside the declared range and left out, so that nothing can be certified; "
+                "correct f, or declare a wider disturbance_range"
             )
 
     # -- what it knows ----------------------------------------------------------------------------
@@ -235,5 +265,19 @@ class InformedAgent(CompiledAgent):
         p
             The chance, about, with which a right model may be accused, at all times together.
         """
-        settled = self.estimator is not None
-        return check_model(self.system, self.inner.watch, real("p", p, 0, 1, open_low=True), settled)
+        p, watch = real("p", p, 0, 1, open_low=True), self.inner.watch
+        if isinstance(self.estimator, OffsetPosterior) and self.system.boundary != "clip":
+            sums = recounted(self.told, self.learner.model, watch)
+        else:
+            sums = watched(self.system, watch)
+        return check_model(self.system, watch, sums, p, settled=self.estimator is not None)
+
+
+def _constant(correction: NDArray[np.float64], half: int) -> float:
+    """What to add to all corrections, harmless in itself, so that they are near whole numbers and within ±half."""
+    turns = np.exp(2j * np.pi * correction).mean()
+    fraction = -float(np.angle(turns)) / (2 * np.pi)
+    moves = sorted(range(-2 * half, 2 * half + 1), key=abs)
+    beyond = [np.maximum(np.abs(correction + fraction + move) - half, 0).sum() for move in moves]
+    best = min(range(len(moves)), key=lambda i: (round(float(beyond[i]), 6), i))
+    return fraction + moves[best]

@@ -9,7 +9,7 @@ import numpy as np
 from ucbf import kernels
 from ucbf.agents.informed import InformedAgent
 from ucbf.bonuses import bonus_of, log_term, scale_of
-from ucbf.certificates import Certificate, gap_bounds
+from ucbf.certificates import Certificate, gap_bounds, in_paper_units
 from ucbf.checks import one_of, real
 from ucbf.estimators.base import Named
 from ucbf.system import System
@@ -117,23 +117,31 @@ class UCBf(InformedAgent):
         p
             Probability with which the bound may fail, at all episodes together.
         """
-        p, params, system = real("p", p, 0, 1, open_low=True), self.params, self.system
+        p = real("p", p, 0, 1, open_low=True)
         one_of("form", form, ("hoeffding",))
+        self.check_certifiable(0, p)
+        self.renew()
+        t = int(self.inner.visits.min() / (1 + self.inner.eta))
+        bound = float(gap_bounds(self.system, np.array([t]), self.params["c"], self.params["p"])[0])
+        upper = np.array(self.inner.value[0])  # optimistic, by the same proof
+        return Certificate(upper, upper - bound, p)
+
+    def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
+        """As :meth:`InformedAgent.check_certifiable`; the proof needs the theorem's bonus, with c enough for all K."""
+        super().check_certifiable(episodes, p)
+        params, system = self.params, self.system
         if params["bonus"] != "theorem" or params["clock"] != "episode":
             raise ValueError(
                 f"the proof is of bonus 'theorem' with clock 'episode', not {params['bonus']!r} with "
                 f"{params['clock']!r}; build the agent with those, or use UCBVI-f"
             )
-        self._refuse_censored()
-        self.renew()
-        t = int(self.inner.visits.min() / (1 + self.inner.eta))
-        needed = np.log(np.pi**2 / 3 * max(t, 1) ** 2 * self.told.n_after * system.horizon / p)
+        if not in_paper_units(system):
+            raise ValueError("the proof is of rewards between 0 and 1 and nothing at the end; use UCBVI-f")
+        t = max(int(self.inner.visits.max()) + episodes, 1)
+        needed = float(np.log(np.pi**2 / 3 * t**2 * self.told.n_after * system.horizon / p))
         if params["c"] ** 2 * log_term(system, params["p"]) < needed:
             least = float(np.sqrt(needed / log_term(system, params["p"])))
             raise ValueError(
-                f"c is {params['c']:g}; after {t} episodes the proof needs {least:.3g} for p = {p:g}: build the agent "
+                f"c is {params['c']:g}; for {t} episodes the proof needs {least:.3g} at p = {p:g}: build the agent "
                 "with a larger c"
             )
-        bound = float(gap_bounds(system, np.array([t]), params["c"], params["p"])[0])
-        upper = np.full(system.n_states, bound)
-        return Certificate(upper, np.zeros(system.n_states), p)

@@ -70,7 +70,8 @@ class UCBVIf(InformedAgent):
         H, S, R = system.horizon, system.n_states, self.told.n_residuals
         self.prior = self._prior_counts(prior, weight, 1 if stationary else H)
         guess = np.zeros(R)
-        guess[: len(system.declared_residuals)] = 1 / len(system.declared_residuals)
+        possible = min(len(system.declared_residuals), R)
+        guess[:possible] = 1 / possible
         learner = kernels.UCBVIfState(
             counts=np.array(self.prior),
             guess=frozen(guess),
@@ -125,7 +126,7 @@ class UCBVIf(InformedAgent):
             "bernstein" (tighter once there is data) or "hoeffding".
         """
         p, form = real("p", p, 0, 1, open_low=True), one_of("form", form, FORMS)
-        self._refuse_censored()
+        self.check_certifiable(0, p)
         self.renew()
         counts = self.inner.counts - self.prior if self.estimator is None else self.learner.model.residuals
         evidence = Evidence(np.maximum(counts, 0), self.inner.policy)

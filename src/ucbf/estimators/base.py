@@ -45,6 +45,8 @@ class Named:
 class Estimator(Named, ABC):
     """Learns a correction to f. Each agent needs one of its own."""
 
+    started = False  # whether it belongs to an agent
+
     def start(self, system: System) -> int:
         """Prepare for what the agent is told; the rows of its estimates, 1 or H."""
         return 1
@@ -53,7 +55,7 @@ class Estimator(Named, ABC):
     def observe(self, h: int, s: int, a: int, residual: int) -> None:
         """Learn from one residual s' - f(s, a), f as it was told, between state indices.
 
-        At a clipped edge there is none: s' only says that it was at least, or at most, something.
+        Pairs from which W could lead to a clipped edge, which would hide it, are left out.
         """
 
     @abstractmethod
@@ -76,4 +78,9 @@ def require_plain_residuals(name: str, system: System) -> None:
     if system.boundary == "wrap" and system.disturbance_range is None:
         raise ValueError(
             f"{name} needs to know W's range where states wrap: 24 could be -1; pass disturbance_range to System"
+        )
+    if system.boundary == "wrap" and len(system.declared_residuals) > system.n_states:
+        raise ValueError(
+            f"{name} cannot tell {len(system.declared_residuals)} residuals apart where {system.n_states} states wrap; "
+            "declare a narrower disturbance_range or a smaller model_error"
         )

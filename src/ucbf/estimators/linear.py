@@ -54,7 +54,8 @@ class LinearFeatures(Estimator):
         require_plain_residuals(self.name, system)
         self.table = table_of(self.features, system)
         H, d = system.horizon, self.table.shape[3]
-        self.inverse = np.eye(d + H) / self.params["ridge"]
+        means = np.full(H, 1e-6)  # hardly regularised: nothing is known of the mean of W
+        self.inverse = np.diag(1 / np.append(np.full(d, self.params["ridge"]), means))
         self.moment = np.zeros(d + H)
         self.seen = np.zeros(2)  # observations; sum of the squares that are left
         self.news = np.zeros(1, np.int64)
@@ -86,7 +87,7 @@ class LinearFeatures(Estimator):
             return None
         self.news[0] = 0
         (_, S, A, d), params = self.table.shape, self.params
-        noise = np.sqrt(self.seen[1] / max(self.seen[0] - len(self.moment), 1))
+        noise = max(np.sqrt(self.seen[1] / max(self.seen[0] - len(self.moment), 1)), 0.5)  # of whole numbers
         beta = noise * np.sqrt(2 * np.log(2 * S * A / params["p"])) + np.sqrt(params["ridge"]) * params["size"]
         around = self.table - self.table.mean(axis=(0, 1, 2))  # what all pairs have in common is harmless
         norm = np.einsum("hsai,ij,hsaj->hsa", around, self.inverse[:d, :d], around)

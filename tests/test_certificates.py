@@ -1,0 +1,145 @@
+"""Certificates: hand-computed errors, brackets of the truth, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import ucbf
+from ucbf.certificates import _Error
+from worlds import any_told, any_world, make_variant, puterman_inventory
+
+
+def test_hoeffdings_error_by_hand():
+    # 8 disturbances, 6 of them 0 and 2 of them 1; what follows is 0 or 1: mean 1/4, range 1, at most 1 anyway.
+    error = _Error(np.array([600.0, 200.0]), p=0.1, shares=4, form="hoeffding", distinct=0)
+    log = math.log(math.pi**2 / 6 * 800**2 * 4 / 0.1)
+    np.testing.assert_allclose(error.above(np.array([0.0, 1.0]), (0, 1)), [0.25 + math.sqrt(log / 1600)])
+
+
+def test_bernsteins_error_by_hand():
+    error = _Error(np.array([600.0, 200.0]), p=0.1, shares=4, form="bernstein", distinct=0)
+    log = math.log(math.pi**2 / 6 * 800**2 * 4 / 0.1) + math.log(2)
+    variance = 0.25 * 0.75 * 800 / 799
+    expected = 0.25 + math.sqrt(2 * variance * log / 800) + 7 * log / (3 * 799)
+    np.testing.assert_allclose(error.above(np.array([0.0, 1.0]), (0, 1)), [expected])
+
+
+def test_the_error_for_every_function_by_hand():
+    error = _Error(np.array([600.0, 200.0]), p=0.1, shares=4, form="bernstein", distinct=2)
+    log = 2 * math.log(2) + math.log(math.pi**2 / 6 * 800**2 * 4 / 0.1)
+    np.testing.assert_allclose(error.above(np.array([0.0, 1.0]), (0, 1)), [0.25 + math.sqrt(log / 1600)])
+
+
+def test_the_variance_survives_a_large_constant():
+    for form in ("bernstein", "hoeffding"):
+        plain, far = (
+            _Error(np.array([600.0, 200.0]), 0.1, 4, form, 0).above(np.array([0.0, 1.0]) + c, (0, 1)) - c
+            for c in (0, 1e8)
+        )
+        np.testing.assert_allclose(plain, far, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["hoeffding", "bernstein"])
+@pytest.mark.parametrize("name", ["UCBVI-f", "UCBVI-f, stationary", "UCBVI-f, few", "UCBVI-f, offsets"])
+@given(data=st.data())
+@settings(max_examples=25)
+def test_a_certificate_brackets_the_truth(name, form, data):
+    world = data.draw(any_world())
+    agent = make_variant(name, data.draw(any_told(world)))
+    assume(agent is not None)
+    if agent.params["stationary"]:
+        world = ucbf.World(world.system, ucbf.Disturbance(world.law.pmf[0], low=world.law.low))
+    best = ucbf.optimal(world).v[0]
+    for seed in range(3):
+        ucbf.simulate(agent, world, 20, seed)
+        certificate = agent.certificate(1e-6, form)
+        value = ucbf.evaluate(world, agent.policy)[0]
+        slack = 1e-9 * (1 + np.abs(best).max())
+        assert (best <= certificate.upper + slack).all()
+        assert (value >= certificate.lower - slack).all()
+        assert (certificate.gap >= best - value - slack).all()
+        assert np.isfinite(certificate.gap).all()
+
+
+def test_ucb_fs_certificate_brackets_the_truth_too():
+    world = ucbf.random_world(n_states=5, n_actions=2, horizon=2, max_disturbance=2, lipschitz=None, seed=1)
+    agent = ucbf.UCBf(world.system, bonus="theorem", clock="episode", c=3)
+    ucbf.simulate(agent, world, 200_000)
+    certificate = agent.certificate(0.05)
+    best, value = ucbf.optimal(world).v[0], ucbf.evaluate(world, agent.policy)[0]
+    assert (certificate.upper >= best - 1e-9).all()
+    assert (certificate.lower <= value + 1e-9).all()
+    assert certificate.average() < 2  # it says something
+    planned = ucbf.UCBVIf(world.system)
+    ucbf.simulate(planned, world, 5000)
+    assert planned.certificate().average() < certificate.average()
+
+
+def test_certificates_tighten_and_bernstein_wins_late():
+    world = ucbf.random_world(n_actions=4, horizon=5, seed=3)
+    agent = ucbf.UCBVIf(world.system)
+    bounds = []
+    for seed, episodes in enumerate((100, 900, 9000)):
+        ucbf.simulate(agent, world, episodes, seed)
+        bounds.append([agent.certificate(0.05, form).average(world.start) for form in ("hoeffding", "bernstein")])
+    assert np.all(np.diff(bounds, axis=0) < 0)
+    assert bounds[0][1] > bounds[0][0]
+    assert bounds[2][1] < bounds[2][0]
+
+
+def test_a_run_stops_when_its_certificate_says_so():
+    world = ucbf.random_world(n_actions=2, horizon=5, seed=0)
+    agent = ucbf.UCBVIf(world.system)
+    run = ucbf.simulate(agent, world, 5000, stop_when=0.3)
+    assert len(run.gap) == len(run.reward) == len(run.switched) < 5000
+    assert run.gap[-1] <= agent.certificate().average(world.start) <= 0.3
+    whole = ucbf.simulate(ucbf.UCBVIf(world.system), world, len(run.gap))
+    np.testing.assert_array_equal(run.gap, whole.gap)
+    assert ucbf.theory.episodes_to_certify(world.system, 0.3) > len(run.gap)
+
+
+def test_the_number_of_episodes_that_certify_is_the_first_that_does():
+    system = puterman_inventory().system
+    for epsilon in (50.0, 5.0):
+        k = ucbf.theory.episodes_to_certify(system, epsilon)
+        agent = ucbf.UCBVIf(system)
+        agent.warm_start(np.resize([[-1, -2, 0], [0, -1, -2]], (k, 3)))
+        assert agent.certificate(form="hoeffding").gap.max() <= epsilon
+    assert k > 4 * ucbf.theory.episodes_to_certify(system, 50.0)
+    with pytest.raises(ValueError, match="model_error is 2; a wrong f leaves an error"):
+        ucbf.theory.episodes_to_certify(system.replace(model_error=2), 1.0)
+
+
+def test_what_cannot_be_certified_is_refused_with_the_reason():
+    world = puterman_inventory()
+    with pytest.raises(TypeError, match="stop_when needs a certificate, and UCB-H gives none"):
+        ucbf.simulate(ucbf.UCBH(world.system), world, 5, stop_when=1.0)
+    with pytest.raises(ValueError, match="the proof is of bonus 'theorem'"):
+        ucbf.UCBf(world.system).certificate()
+    with pytest.raises(ValueError, match="rewards between 0 and 1"):
+        ucbf.UCBf(world.system, bonus="theorem", clock="episode").certificate()
+    plain = ucbf.random_world(seed=1)
+    with pytest.raises(ValueError, match=r"c is 1; for 1000 episodes the proof needs 1\.\d+ at p = 0.05"):
+        ucbf.simulate(ucbf.UCBf(plain.system, bonus="theorem", clock="episode"), plain, 1000, stop_when=0.1)
+    agent = ucbf.UCBVIf(world.system)
+    with pytest.warns(ucbf.CensoredWarning):
+        agent.observe(0, 1, 0, 0)
+    with pytest.raises(ValueError, match="an edge hid 1 disturbances"):
+        agent.certificate()
+    agent = ucbf.UCBVIf(ucbf.System(np.full((9, 1), 4), 0.0, 1, "strict", disturbance_range=(-1, 1)))
+    with pytest.warns(ucbf.ModelWarning):
+        agent.observe(0, 0, 0, 7)
+    with pytest.raises(ValueError, match="1 residuals were outside the declared range"):
+        agent.certificate()
+    with pytest.raises(ValueError, match="start is"):
+        ucbf.UCBVIf(plain.system).certificate().average([1.0])
+
+
+def test_a_declared_range_wider_than_the_states_that_wrap():
+    system = ucbf.System(np.zeros((4, 1)), [0.0, 1, 0, 0], 3, disturbance_range=(0, 5))
+    agent = ucbf.UCBVIf(system)
+    np.testing.assert_allclose(agent.law.pmf, 0.25)
+    assert np.isfinite(agent.certificate().gap).all()

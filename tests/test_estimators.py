@@ -1,0 +1,302 @@
+"""Repair of a wrong f: expectation and maximisation against a transcription, least squares, regressors, contract."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ucbf
+from ucbf import kernels
+from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior, PartialFit, make_estimator
+
+
+class LiteralEM:
+    """Posterior of every pair's offset given the law, the law given the posteriors; states wrap, the same f always."""
+
+    def __init__(self, S, pairs, H, half, smoothing):
+        self.S, self.H, self.half, self.smoothing = S, H, half, smoothing
+        self.seen = np.zeros((H, pairs, S))
+        self.law = np.zeros((H, S))
+
+    def log_law(self):
+        return np.log((self.law + self.smoothing) / (self.law + self.smoothing).sum(axis=1, keepdims=True))
+
+    def posterior(self, move=0):
+        """[pairs, offsets] and the logarithm of the chance of all that was seen."""
+        logs, out, total = self.log_law(), [], 0.0
+        for pair in range(self.seen.shape[1]):
+            scores = []
+            for d in range(-self.half, self.half + 1):
+                score = 0.0
+                for h in range(self.H):
+                    for j in range(self.S):
+                        score += self.seen[h, pair, j] * logs[h, (j - d - move) % self.S]
+                scores.append(score)
+            most = max(scores)
+            weights = [math.exp(score - most) for score in scores]
+            total += most + math.log(sum(weights))
+            out.append([w / sum(weights) for w in weights])
+        return np.array(out), total
+
+    def iterate(self):
+        moves = sorted(range(-self.half, self.half + 1), key=lambda m: (abs(m), -m))
+        chosen, best = 0, -math.inf
+        for move in moves:
+            total = self.posterior(move)[1]
+            if total > best + 1:
+                chosen, best = move, total
+        weights = self.posterior(chosen)[0]
+        self.law[:] = 0
+        for h, pair, j in np.argwhere(self.seen):
+            for d in range(-self.half, self.half + 1):
+                self.law[h, (j - d) % self.S] += self.seen[h, pair, j] * weights[pair, d + self.half]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4]))
+@settings(max_examples=15)
+def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
+    world = ucbf.random_world(n_states=9, n_actions=2, horizon=2, max_disturbance=2, lipschitz=None, seed=seed)
+    told = ucbf.corrupt(world.system, zeta, seed)
+    agent = ucbf.UCBVIf(told, estimator=OffsetPosterior(iterations=2, smoothing=0.1))
+    literal = LiteralEM(9, 18, 2, zeta // 2, 0.1)
+    model = agent.learner.model
+    model.clock[2] = 10**9  # no start from the beginning here
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        for _ in range(5):
+            s = int(rng.integers(9))
+            for h in range(2):
+                a = int(rng.integers(2))
+                w = int(rng.choice(3, p=world.law.pmf[h]))
+                s_next = int((world.system.f[h, s, a] + w) % 9)
+                agent.observe(h, s, a, s_next)
+                literal.seen[h, s * 2 + a, (s_next - told.f[h, s, a]) % 9] += 1
+                s = s_next
+        agent.renew()
+        # between fits the agent counts the residuals of f as it is believed, which the next fit starts from
+        literal.law[:] = literal_start(literal, agent)
+        for _ in range(2):
+            literal.iterate()
+        np.testing.assert_allclose(model.counts, literal.law, atol=1e-9)
+        literal.kept = literal.law.copy()
+        literal.believed = model.f.reshape(-1).copy()
+        weights, _ = literal.posterior()
+        likeliest = weights.argmax(axis=1) - zeta // 2
+        offset = (model.f - model.first).reshape(-1)
+        sure = np.sort(weights, axis=1)[:, -1] > np.sort(weights, axis=1)[:, -2] + 1e-9
+        assert (((offset - likeliest) % 9)[sure] == 0).all()
+        threshold = 0.01 / math.sqrt(1 + model.clock[0] / 18)
+        for pair in range(18):
+            plausible = np.flatnonzero(weights[pair] >= threshold) - zeta // 2 + model.first.reshape(-1)[pair]
+            assert model.low.reshape(-1)[pair] <= plausible.min()
+            assert model.high.reshape(-1)[pair] >= plausible.max()
+
+
+def literal_start(literal, agent):
+    """The law that a fit starts from: the last fit, and since then residuals of the f of that time, as counted."""
+    start = np.zeros(literal.law.shape) if getattr(literal, "kept", None) is None else literal.kept.copy()
+    new = literal.seen - getattr(literal, "counted", 0)
+    first = agent.learner.model.first.reshape(-1)
+    believed = getattr(literal, "believed", first)
+    for h, pair, j in np.argwhere(new):
+        start[h, (j + first[pair] - believed[pair]) % literal.S] += new[h, pair, j]
+    literal.counted = literal.seen.copy()
+    return start
+
+
+def test_a_posterior_by_hand():
+    # One pair, offsets -1, 0, 1; the law says w = 0 with 3/4 and w = 1 with 1/4, so that residual 1 has likelihoods
+    # P(w = 2) = 0, P(w = 1) = 1/4 and P(w = 0) = 3/4.
+    system = ucbf.System(np.zeros((5, 1)), 0.0, 1, model_error=2)
+    agent = ucbf.UCBVIf(system, estimator=OffsetPosterior(smoothing=1e-12))
+    m = agent.learner.model
+    m.counts[0, :2] = 3, 1
+    kernels.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
+    agent.observe(0, 0, 0, 1)
+    kernels.posterior(m, 0, 0, 1.0)
+    np.testing.assert_allclose(m.weights, [0, 0.25, 0.75], atol=1e-9)
+
+
+def gap_after(agent, world, episodes, seed=0):
+    return ucbf.simulate(agent, world, episodes, seed).gap
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBVIf])
+@pytest.mark.parametrize("zeta", [2, 4])
+def test_repair_finds_the_right_f_but_for_a_constant(kind, zeta):
+    world = ucbf.random_world(n_actions=2, horizon=5, seed=11)
+    told = ucbf.corrupt(world.system, zeta, seed=3)
+    agent = kind(told, estimator="OffsetPosterior")
+    gap = gap_after(agent, world, 3000)
+    plain = gap_after(kind(told), world, 3000)
+    assert gap[-1] < 1e-3 < plain[-1]
+    assert gap.sum() < 0.2 * plain.sum()
+    settled = (agent.learner.model.low == agent.learner.model.high)[0]
+    constants = ((agent.f[0] - world.system.f[0]) % 25)[settled]
+    assert settled.mean() > 0.5
+    assert len(np.unique(constants)) == 1
+
+
+def test_repair_in_a_clipped_warehouse_with_measured_demand():
+    def stock(gain, zeta):
+        return ucbf.System(
+            lambda s, a: s + gain * a, lambda s, a: -1.0 * a, 6, "clip", model_error=zeta,
+            landing=lambda z: -1.0 * np.maximum(z, 0) - 8.0 * np.maximum(-z, 0), n_states=15, n_actions=4,
+            disturbance_range=(-4, 0),
+        )  # fmt: skip
+
+    world = ucbf.World(stock(2, 0), ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1], low=-4))
+    told = stock(1, 6)  # an order was thought to be a box of one; it is a box of two
+    gap = gap_after(ucbf.UCBVIf(told, estimator="OffsetPosterior"), world, 2000)
+    assert gap[-100:].mean() < 0.05 * gap_after(ucbf.UCBVIf(told), world, 2000)[-100:].mean()
+
+
+def test_least_squares_are_what_numpy_says():
+    world = ucbf.random_world(n_states=12, n_actions=3, horizon=2, max_disturbance=2, lipschitz=None, seed=1)
+    system = world.system.replace(model_error=4, disturbance_range=(0, 2))
+    estimator = LinearFeatures("affine", ridge=0.5)
+    estimator.start(system)
+    rng = np.random.default_rng(0)
+    rows, targets = [], []
+    for _ in range(60):
+        h, s, a, residual = rng.integers([2, 12, 3, 7])
+        estimator.observe(h, s, a, residual - 2)
+        rows.append([s, a, h == 0, h == 1])
+        targets.append(residual - 2)
+    x, y = np.array(rows, float), np.array(targets, float)
+    design = x.T @ x + np.diag([0.5, 0.5, 1e-6, 1e-6])
+    theta = np.linalg.solve(design, x.T @ y)
+    np.testing.assert_allclose(estimator.theta, theta[:2], rtol=1e-6)
+    estimate = estimator.estimate()
+    np.testing.assert_allclose(estimate.correction[0, 7, 2], 7 * theta[0] + 2 * theta[1], rtol=1e-6)
+    around = np.array([7 - 5.5, 2 - 1.0])
+    left = np.sum((y - x @ theta) ** 2) + theta**2 @ [0.5, 0.5, 1e-6, 1e-6]
+    beta = math.sqrt(left / 56) * math.sqrt(2 * math.log(2 * 36 / 0.01)) + math.sqrt(0.5)
+    expected = beta * math.sqrt(around @ np.linalg.inv(design)[:2, :2] @ around)
+    np.testing.assert_allclose(estimate.error[0, 7, 2], expected, rtol=1e-5)
+    assert estimator.estimate() is None
+
+
+def tank(gain, zeta):
+    return ucbf.System(
+        lambda s, a: s + gain * a - 2 * gain, lambda s, a: 1 - np.abs(s - 15) / 31, 4, "clip", model_error=zeta,
+        n_states=31, n_actions=5, disturbance_range=(-2, 2),
+    )  # fmt: skip
+
+
+class Ridge:
+    """A regressor with scikit-learn's methods: least squares on all it was shown."""
+
+    def partial_fit(self, X, y):
+        self.X = np.vstack([self.X, X]) if hasattr(self, "X") else X
+        self.y = np.append(getattr(self, "y", []), y)
+        self.w = np.linalg.solve(self.X.T @ self.X + 1e-3 * np.eye(X.shape[1]), self.X.T @ self.y)
+
+    def predict(self, X):
+        return X @ self.w
+
+
+ESTIMATORS = {
+    "linear": lambda: LinearFeatures("actions"),
+    "function": lambda: LinearFeatures(lambda s, a: [a]),
+    "regressor": lambda: PartialFit(Ridge(), "actions", d=20),
+}
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBVIf])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_in_python_repair_a_gain(kind, name):
+    world = ucbf.World(tank(2, 0), ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1], low=-2))
+    told = tank(1, 4)
+    repaired = gap_after(kind(told, estimator=ESTIMATORS[name]()), world, 400)
+    assert repaired[-1] <= 0.3 * gap_after(kind(told), world, 400)[-1] + 1e-9
+
+
+def test_an_edge_does_not_make_an_exact_f_seem_wrong():
+    system = ucbf.System(
+        lambda s, a: s + a - 1, lambda s, a: s / 20, 3, "clip", model_error=4, n_states=20, n_actions=3,
+        disturbance_range=(-3, 3),
+    )  # fmt: skip
+    world = ucbf.World(system.replace(model_error=0), ucbf.Disturbance(np.full(7, 1 / 7), low=-3))
+    agent = ucbf.UCBVIf(system, estimator=LinearFeatures("affine"))
+    ucbf.simulate(agent, world, 600)
+    model = agent.learner.model
+    fits = [((model.low <= model.first + c) & (model.first + c <= model.high)).all() for c in (-1, 0, 1)]
+    assert any(fits)  # the truth is within the bound, but for a constant
+    assert np.abs(agent.estimator.theta).max() < 0.15
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_agents_with_an_estimator_in_python_save_and_go_on(name, tmp_path):
+    world = ucbf.World(tank(2, 0), ucbf.Disturbance([0.2, 0.6, 0.2], low=-1))
+    straight, stopped = (ucbf.UCBVIf(tank(1, 4), estimator=ESTIMATORS[name]()) for _ in range(2))
+    for part in range(3):
+        one, other = (ucbf.simulate(agent, world, 15, seed=part) for agent in (straight, stopped))
+        np.testing.assert_array_equal(one.gap, other.gap)
+        stopped.observe(0, 15, 1, 13)
+        straight.observe(0, 15, 1, 13)
+        stopped.save(tmp_path / "agent")
+        again = {"estimator": ESTIMATORS[name]()} if name == "regressor" else {}
+        stopped = ucbf.load(tmp_path / "agent", **again)
+    np.testing.assert_array_equal(straight.q, stopped.q)
+    if name == "regressor":
+        with pytest.raises((TypeError, ValueError), match="give one with partial_fit"):
+            ucbf.load(tmp_path / "agent")
+        with pytest.raises(ValueError, match="pass one with the same parameters"):
+            ucbf.load(tmp_path / "agent", estimator=PartialFit(Ridge(), "affine", d=20))
+
+
+class Half(Estimator):
+    """Believes that the first action leads one state further than was said."""
+
+    name = "half"
+
+    def observe(self, h, s, a, residual):
+        self.last = residual
+
+    def estimate(self):
+        correction = np.zeros((1, 31, 5))
+        correction[:, :, 0] = 1.2
+        return Estimate(correction, np.full(correction.shape, 0.4))
+
+
+def test_an_estimator_of_ones_own():
+    agent = ucbf.UCBVIf(tank(1, 4), estimator=Half())
+    agent.observe(0, 15, 2, 16)
+    assert agent.estimator.last == 1
+    np.testing.assert_array_equal((agent.f - agent.system.f)[0, 10], [1, 0, 0, 0, 0])
+    model = agent.learner.model
+    np.testing.assert_array_equal((model.low - model.first)[0, 10], [1, 0, 0, 0, 0])
+    np.testing.assert_array_equal((model.high - model.first)[0, 10], [2, 0, 0, 0, 0])
+
+
+def test_what_cannot_be_estimated_is_refused_with_the_remedy():
+    exact, wrong = tank(1, 0), tank(1, 4)
+    for make, error, message in [
+        (lambda: ucbf.UCBf(exact, estimator="OffsetPosterior"), ValueError, "model_error .* is 0, so that OffsetPost"),
+        (lambda: ucbf.UCBf(wrong, estimator="Offsets"), ValueError, "unknown estimator 'Offsets'"),
+        (lambda: ucbf.UCBf(wrong, estimator=3), TypeError, "estimator is 3; give one of ucbf.estimators"),
+        (lambda: PartialFit(None), TypeError, "give one with partial_fit and predict"),
+        (lambda: OffsetPosterior(threshold=0), ValueError, "threshold is 0"),
+        (lambda: ucbf.UCBf(wrong, estimator=LinearFeatures(np.zeros((2, 2)))), ValueError, "features has shape"),
+        (lambda: ucbf.UCBf(wrong, estimator=LinearFeatures("cubic")), ValueError, "unknown features 'cubic'"),
+        (
+            lambda: ucbf.UCBf(ucbf.random_world().system.replace(model_error=2), estimator="LinearFeatures"),
+            ValueError,
+            "needs to know W's range where states wrap",
+        ),
+        (
+            lambda: ucbf.UCBf(wrong.replace(disturbance_range=None), estimator="LinearFeatures"),
+            ValueError,
+            "needs to know W's range where states are clipped",
+        ),
+    ]:
+        with pytest.raises(error, match=message):
+            make()
+    used = LinearFeatures()
+    ucbf.UCBf(wrong, estimator=used)
+    with pytest.raises(ValueError, match="already belongs to an agent"):
+        ucbf.UCBf(wrong, estimator=used)
+    assert make_estimator({"name": "OffsetPosterior", "threshold": 0.2}).params["threshold"] == 0.2

@@ -1,0 +1,154 @@
+"""What agents that are told f have in common: few switches, priors, the model check."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf import kernels
+from worlds import puterman_inventory
+
+
+def test_ucbvi_f_by_hand():
+    # Two states, one action that stays, W in {0, 1}, states wrap; reward 0 in state 0 and 1 in state 1; H = 2.
+    # Of the first step's disturbances 1 of 4 was a 1: from state 0 the second step is worth 3/4 · 0 + 1/4 · 1.
+    system = ucbf.System([[0], [1]], [0.0, 1.0], 2)
+    agent = ucbf.UCBVIf(system)
+    for w in (0, 1, 0, 0):
+        agent.observe(0, 0, 0, w)
+    np.testing.assert_array_equal(agent.q[0, :, 0], [0.25, 1.75])
+    np.testing.assert_array_equal(agent.law.pmf, [[0.75, 0.25], [0.5, 0.5]])
+
+
+def test_a_prior_counts_as_many_episodes_as_it_is_worth():
+    system = ucbf.System([[0], [1]], [0.0, 1.0], 2)
+    agent = ucbf.UCBVIf(system, prior=ucbf.Disturbance([0.5, 0.5]), prior_weight=4)
+    np.testing.assert_array_equal(agent.q[0, :, 0], [0.5, 1.5])
+    for w in (0, 1, 0, 0):
+        agent.observe(0, 0, 0, w)
+    np.testing.assert_array_equal(agent.q[0, :, 0], [(2 + 1) / 8, 1 + (2 + 3) / 8])
+    pooled = ucbf.UCBVIf(system, prior=ucbf.Disturbance([0.5, 0.5]), prior_weight=4, stationary=True)
+    np.testing.assert_array_equal(pooled.learner.counts, [[4, 4]])
+    for prior, message in [
+        (3, "prior is 3; give a ucbf.Disturbance"),
+        (ucbf.Disturbance([0.5, 0.5], low=-1), None),
+        (ucbf.Disturbance(np.full((3, 2), 0.5)), "the law has 3 steps"),
+    ]:
+        if message:
+            with pytest.raises((TypeError, ValueError), match=message):
+                ucbf.UCBVIf(system, prior=prior)
+
+
+def test_pooling_learns_a_stationary_law_faster():
+    base = ucbf.random_world(n_actions=4, horizon=10, seed=4)
+    world = ucbf.World(base.system, ucbf.Disturbance(base.law.pmf[0]))
+    regrets = [
+        ucbf.simulate(ucbf.UCBVIf(world.system, stationary=pooled), world, 500).regret[-1] for pooled in (True, False)
+    ]
+    assert regrets[0] < 0.5 * regrets[1]
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBVIf])
+def test_few_switches_are_few_and_cost_little(kind):
+    world = ucbf.random_world(n_actions=4, horizon=5, seed=2)
+    K, eta = 2000, 0.1
+    often, seldom = kind(world.system), kind(world.system, renewal="few", eta=eta)
+    one, other = (ucbf.simulate(agent, world, K) for agent in (often, seldom))
+    assert other.switches <= 1 + math.log(K) / math.log(1 + eta) < 0.5 * one.switches
+    assert other.regret[-1] < 1.5 * one.regret[-1]
+    np.testing.assert_array_equal(other.switched.sum(), other.switches)
+
+
+def test_between_switches_the_policy_stays_and_learning_goes_on():
+    world = ucbf.random_world(seed=2)
+    agent = ucbf.UCBf(world.system, renewal="few", eta=10.0)
+    ucbf.simulate(agent, world, 15)
+    before, q = agent.policy, agent.q
+    ucbf.simulate(agent, world, 5, seed=1)
+    np.testing.assert_array_equal(agent.policy, before)
+    assert (agent.q != q).any()
+
+
+def test_the_schedule_by_hand():
+    # 1, ceil(1 · 1.5) = 2, ceil(2 · 1.5) = 3, 5, 8, 12, 18
+    visits, due, renewed = np.zeros(1, np.int64), np.zeros(1, np.int64), []
+    for k in range(1, 20):
+        if kernels.is_due(visits, due, 0.5):
+            renewed.append(k)
+        visits[0] += 1
+    assert renewed == [1, 2, 3, 5, 8, 12, 18]
+
+
+# -- the model check ------------------------------------------------------------------------------
+
+
+def test_deviations_by_hand():
+    # 30 residuals of step 0: 15 times 0 and 15 times 2, mean 1, sum of squares 30. Then a 2 in state 3, action 1:
+    # (2 - 1) / sqrt(31/30 · 31/30) = 30/31.
+    agent = ucbf.UCBf(ucbf.System(np.zeros((9, 2)), 0.0, 1))
+    for _ in range(15):
+        agent.observe(0, 0, 0, 0)
+        agent.observe(0, 0, 0, 2)
+    assert not agent.inner.watch.groups.any()
+    agent.observe(0, 3, 1, 2)
+    deviation = 30 / 31
+    np.testing.assert_allclose(agent.inner.watch.groups[3], [1, deviation, deviation**2 - 1])
+    np.testing.assert_allclose(agent.inner.watch.groups[9 + 1], [1, deviation, deviation**2 - 1])
+    assert agent.inner.watch.steps[0, kernels.SEEN] == 31
+
+
+def test_a_wrong_model_is_reported_with_where_and_how_strongly():
+    world = ucbf.random_world(n_actions=2, horizon=5, seed=1)
+    f = world.system.f[0].copy()
+    f[7] += 3
+    agent = ucbf.UCBVIf(world.system.replace(f=f % 25))
+    with pytest.warns(ucbf.ModelWarning, match="state 7: residuals are .* standard deviations too"):
+        ucbf.simulate(agent, world, 800)
+    found = agent.model_check()
+    assert not found.ok
+    assert found.findings[0].where == "state 7"
+    assert found.findings[0].strength > 5
+    assert "standard errors" in str(found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("params", [{}, {"estimator": "OffsetPosterior"}])
+def test_a_right_model_is_not_accused(seed, params):
+    world = ucbf.random_world(n_actions=4, horizon=5, seed=seed)
+    told = ucbf.corrupt(world.system, 4, seed) if params else world.system
+    agent = ucbf.UCBVIf(told, **params)
+    ucbf.simulate(agent, world, 1000)
+    assert agent.model_check().ok
+    assert "speaks against" in str(agent.model_check())
+
+
+@pytest.mark.parametrize("pmf", [[1.0], [0.998, 0.002], [0.99, 0.01]])
+def test_a_disturbance_that_hardly_ever_comes_is_no_reason_to_accuse(pmf):
+    base = ucbf.random_world(n_states=5, n_actions=2, horizon=3, lipschitz=None, seed=0)
+    world = ucbf.World(base.system, ucbf.Disturbance(pmf))
+    agent = ucbf.UCBVIf(world.system)
+    for seed in range(4):
+        ucbf.simulate(agent, world, 500, seed)
+        assert agent.model_check().ok
+
+
+def test_repair_that_cannot_express_the_error_is_reported():
+    world = ucbf.random_world(n_actions=4, horizon=5, seed=3)
+    told = ucbf.corrupt(world.system, 8, seed=1).replace(model_error=2)
+    with pytest.warns(ucbf.ModelWarning):
+        ucbf.simulate(ucbf.UCBVIf(told, estimator="OffsetPosterior"), world, 1500)
+
+
+def test_options_are_checked():
+    system = puterman_inventory().system
+    for make, message in [
+        (lambda: ucbf.UCBVIf(system, renewal="never"), "unknown renewal 'never'"),
+        (lambda: ucbf.UCBVIf(system, renewal="few", eta=0), "eta is 0"),
+        (lambda: ucbf.UCBVIf(system, stationary=1), "stationary is 1; give True or False"),
+        (lambda: ucbf.UCBVIf(system, prior_weight=-1), "prior_weight is -1"),
+        (lambda: ucbf.UCBVIf(system).certificate(form="exact"), "unknown form 'exact'"),
+        (lambda: ucbf.UCBVIf(system).certificate(p=0), "p is 0"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            make()
