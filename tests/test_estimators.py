@@ -208,10 +208,10 @@ ESTIMATORS = {
 @pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBVIf])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_in_python_repair_a_gain(kind, name):
-    world = ucbf.World(tank(2, 0), ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1], low=-2))
-    told = tank(1, 4)
-    repaired = gap_after(kind(told, estimator=ESTIMATORS[name]()), world, 400)
-    assert repaired[-1] <= 0.3 * gap_after(kind(told), world, 400)[-1] + 1e-9
+    world = ucbf.World(tank(3, 0), ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1], low=-2))
+    told = tank(1, 8)
+    repaired = gap_after(kind(told, estimator=ESTIMATORS[name]()), world, 800)
+    assert repaired[-50:].mean() <= 0.3 * gap_after(kind(told), world, 800)[-50:].mean()
 
 
 def test_an_edge_does_not_make_an_exact_f_seem_wrong():
@@ -268,7 +268,8 @@ def test_an_estimator_of_ones_own():
     assert agent.estimator.last == 1
     np.testing.assert_array_equal((agent.f - agent.system.f)[0, 10], [1, 0, 0, 0, 0])
     model = agent.learner.model
-    np.testing.assert_array_equal((model.low - model.first)[0, 10], [1, 0, 0, 0, 0])
+    # 1.2 ± 0.4, and 0.5 more until it is near enough to a whole number; in doubt by one state at least
+    np.testing.assert_array_equal((model.low - model.first)[0, 10], [1, -1, -1, -1, -1])
     np.testing.assert_array_equal((model.high - model.first)[0, 10], [2, 0, 0, 0, 0])
 
 

@@ -155,10 +155,9 @@ class InformedAgent(CompiledAgent):
             if not np.isfinite(array).all():
                 raise ValueError(f"the {name} that {estimator.name} estimates is not finite; check its features")
         around, error = estimate
-        if error.max() < 0.25:  # near enough for fractions to mean something: a constant is harmless, if whole
-            around = around + _constant(around[self.system.allowed[: len(around)]], half)
-        else:
-            error = error + 0.5
+        precise = bool(error.max() < 0.25)  # near enough for fractions to mean something
+        around = around + _constant(around[self.system.allowed[: len(around)]], half, precise)
+        error = error if precise else error + 0.5
         middle, low, high = (
             np.clip(x, -half, half).astype(np.int32)
             for x in (np.rint(around), np.ceil(around - error), np.floor(around + error))
@@ -170,8 +169,8 @@ class InformedAgent(CompiledAgent):
         if not np.array_equal(new, m.f):  # what was held against it was about another f
             self.inner.watch.steps[...] = self.inner.watch.groups[...] = 0
         m.f[...] = new
-        m.low[...] = np.minimum(m.first + low, f)
         m.high[...] = np.maximum(m.first + high, f)
+        m.low[...] = np.minimum(m.first + low, f if precise else m.high - 1)  # in doubt, till it is precise
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, row by row."""
@@ -273,11 +272,9 @@ class InformedAgent(CompiledAgent):
         return check_model(self.system, watch, sums, p, settled=self.estimator is not None)
 
 
-def _constant(correction: NDArray[np.float64], half: int) -> float:
-    """What to add to all corrections, harmless in itself, so that they are near whole numbers and within ±half."""
-    turns = np.exp(2j * np.pi * correction).mean()
-    fraction = -float(np.angle(turns)) / (2 * np.pi)
-    moves = sorted(range(-2 * half, 2 * half + 1), key=abs)
-    beyond = [np.maximum(np.abs(correction + fraction + move) - half, 0).sum() for move in moves]
-    best = min(range(len(moves)), key=lambda i: (round(float(beyond[i]), 6), i))
-    return fraction + moves[best]
+def _constant(correction: NDArray[np.float64], half: int, precise: bool) -> float:
+    """What to add to all corrections, harmless if it is whole, so that they are within ±half and, if precise, whole."""
+    fraction = -float(np.angle(np.exp(2j * np.pi * correction).mean())) / (2 * np.pi) if precise else 0.0
+    middle = (correction.max() + correction.min()) / 2 + fraction
+    beyond = max(np.abs(correction + fraction).max() - half, 0.0)
+    return fraction - float(np.sign(middle) * np.ceil(min(abs(middle), beyond) - 1e-6))
