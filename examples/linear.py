@@ -46,17 +46,18 @@ def agents(world: ucbf.World, told: ucbf.System) -> dict[str, ucbf.Agent]:
     }
 
 
-def main() -> None:
+def main(episodes: int = EPISODES, tanks: int = TANKS) -> None:
     """Gaps of every episode, averaged over tanks."""
     gaps: dict[str, Numbers] = {}
-    for seed in range(TANKS):
+    for seed in range(tanks):
         world, told = tank(seed)
         for name, agent in agents(world, told).items():
-            gap = ucbf.simulate(agent, world, EPISODES, seed).gap / TANKS
+            gap = ucbf.simulate(agent, world, episodes, seed).gap / tanks
             gaps[name] = gaps[name] + gap if name in gaps else gap
-    print("gap after".rjust(20), *(f"{k:>8}" for k in (1, 10, 100, 1000, EPISODES)))
+    shown = [k for k in (1, 10, 100, 1000) if k < episodes] + [episodes]
+    print("gap after".rjust(20), *(f"{k:>8}" for k in shown))
     for name, gap in gaps.items():
-        print(name.rjust(20), *(f"{gap[k - 1]:8.4f}" for k in (1, 10, 100, 1000, EPISODES)))
+        print(name.rjust(20), *(f"{gap[k - 1]:8.4f}" for k in shown))
     try:
         draw(gaps)
     except ImportError:
@@ -69,13 +70,13 @@ def draw(gaps: dict[str, Numbers]) -> None:
 
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     ax = figure.subplots()
-    k = np.arange(1, EPISODES + 1)
+    k = np.arange(1, len(gaps["UCB-f, repaired"]) + 1)
     for (name, gap), colour in zip(gaps.items(), ("#0072B2", "#D55E00", "#009E73", "#000000"), strict=True):
-        kept = np.unique(np.geomspace(1, EPISODES, 60).astype(int))
-        parts = [gap[a - 1 : b].mean() for a, b in zip(kept, [*kept[1:], EPISODES + 1], strict=True)]
+        kept = np.unique(np.geomspace(1, len(k), 60).astype(int))
+        parts = [gap[a - 1 : b].mean() for a, b in zip(kept, [*kept[1:], len(k) + 1], strict=True)]
         ax.plot(kept, parts, color=colour, label=name)
     ax.plot(k, gaps["UCB-f, repaired"][0] / np.sqrt(k), color="#999999", linestyle="--", label="1/sqrt(k): Theorem 3")
-    ax.set(xscale="log", yscale="log", xlabel="episode", ylabel=f"gap, mean of {TANKS} tanks", ylim=(1e-5, None))
+    ax.set(xscale="log", yscale="log", xlabel="episode", ylabel="mean gap", ylim=(1e-5, None))
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#ececec")
     ax.legend(frameon=False, fontsize=9)

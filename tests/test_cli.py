@@ -81,6 +81,16 @@ def test_figure1_quick_is_one_command(tmp_path):
 
 
 @pytest.mark.slow
+def test_figure2_quick_is_one_command(tmp_path):
+    said = ucbf("figure2", "--quick", "--out", tmp_path).stdout
+    assert "360 runs computed, 0 were there" in said
+    assert "of UCB-f's (95 %, paired)" in said
+    for name in ("paired.md", "paired.csv", "regret.png", "regret.svg", "regret.pdf"):
+        assert (tmp_path / name).stat().st_size > 500
+    assert ucbf("plot", tmp_path, "--paired").stdout.endswith(said.splitlines()[-1] + "\n")
+
+
+@pytest.mark.slow
 def test_table1_quick_prints_the_table_and_draws_a_picture(tmp_path):
     said = ucbf("table1", "--quick", "--out", tmp_path).stdout
     assert "Q-EarlySettled-Advantage" in said
@@ -173,7 +183,7 @@ def test_shards_in_several_folders_are_drawn_together(folder, tmp_path):
 
 def test_help_names_every_command():
     said = ucbf("--help").stdout
-    assert all(command in said for command in ("figure1", "table1", "run", "status", "plot"))
+    assert all(command in said for command in ("figure1", "figure2", "table1", "run", "status", "plot"))
     assert "--ray-address" in ucbf("figure1", "--help").stdout
 
 

@@ -17,3 +17,12 @@ def test_the_inventory_example_shows_a_table_and_draws_a_picture(tmp_path, capsy
     picture = matplotlib.image.imread(tmp_path / "new" / "picture.png")
     assert picture.shape[:2] == (672, 1760)
     assert picture[..., :3].std() > 0.1
+
+
+def test_the_linear_example_repairs_the_valve(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "linear.py"))["main"](episodes=150, tanks=1)
+    printed = capsys.readouterr().out.splitlines()
+    gaps = {line[:20].strip(): [float(x) for x in line[20:].split()] for line in printed[1:5]}
+    assert gaps["UCBVI-f, repaired"][-1] < 0.1 * gaps["UCB-f, as sold"][-1]
+    assert (tmp_path / "linear.png").stat().st_size > 10_000

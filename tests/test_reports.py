@@ -60,3 +60,39 @@ def test_tables_read_alike(results):
     assert text.count("\n") == 1 + 4
     assert table.splitlines()[2].startswith("| A = 2 | UCB-f | 6 | ")
     assert "| never |" in table
+
+
+def test_agents_are_compared_world_by_world(tmp_path):
+    study = make_study(
+        {
+            "episodes": 120,
+            "worlds": 5,
+            "record": 30,
+            "world": {"n_states": 8, "n_actions": 2, "horizon": 3, "max_disturbance": 2},
+            "agents": [
+                {"name": "UCB-f", "model_error": [0, 2]},
+                {"name": "UCBVI-f", "estimator": "OffsetPosterior", "model_error": 2},
+                {"name": "UCBVI-f", "estimator": {"name": "OffsetPosterior", "threshold": 0.1}, "told_error": 2,
+                 "label": "in doubt"},
+            ],
+        }
+    )  # fmt: skip
+    run_study(study, tmp_path)
+    results = read_results(tmp_path)
+    rows = reports.paired(results)
+    assert [(row["panel"][-5:], row["agent"]) for row in rows] == [
+        ("ζ = 0", "UCB-f"), ("ζ = 0", "UCBVI-f repaired"), ("ζ = 2", "UCB-f"), ("ζ = 2", "UCBVI-f repaired"),
+    ]  # fmt: skip
+    base, repaired = rows[2], rows[3]
+    assert (base["ratio"], base["ratio_low"], base["ratio_high"]) == (1, 1, 1)
+    runs = {(r["label"], r["world"]): r["regret"] for r in results.runs.to_pylist()}
+    sums = [sum(runs[label, i] for i in range(5)) for label in ("UCBVI-f", "UCB-f, ζ = 2")]
+    assert repaired["ratio"] == pytest.approx(sums[0] / sums[1])
+    assert repaired["ratio_low"] <= repaired["ratio"] <= repaired["ratio_high"]
+    assert repaired["worst_regret"] == pytest.approx(max(runs["UCBVI-f", i] for i in range(5)))
+    assert reports.cells(repaired, reports.PAIRED)[1] == "UCBVI-f repaired"
+
+
+def test_the_interval_of_a_ratio_by_hand():
+    # Two worlds, drawn together: the ratio of sums is 1/2, 3/2 or, one of each, (1 + 3) / (2 + 2) = 1.
+    assert reports.ratio_interval(np.array([[1.0, 2.0], [3.0, 2.0]])) == (0.5, 1.5)

@@ -15,7 +15,7 @@ from ucbf.errors import UserError
 from ucbf.studies import runner, store
 from ucbf.studies.paper import figure1
 from ucbf.studies.runner import execute, recorded, run_study, tasks_of
-from ucbf.studies.spec import make_study, read_study, runs_of
+from ucbf.studies.spec import build_agent, build_world, make_study, read_study, runs_of
 from ucbf.studies.store import Store, read_results
 
 SMALL = {
@@ -482,3 +482,41 @@ def test_a_full_disk_keeps_what_was_stored(tmp_path, small, one_world_a_shard, m
     monkeypatch.undo()
     assert len(Store.open(tmp_path).shards()[0]) == 2  # the manifest, and two files for each of two shards
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_estimators_are_named_in_studies_with_their_parameters(tmp_path):
+    agents = [
+        {
+            "name": "UCB-f",
+            "model_error": 2,
+            "estimator": ["OffsetPosterior", {"name": "OffsetPosterior", "threshold": 0.2}],
+        },
+        {"name": "UCBVI-f", "told_error": [2, 4], "estimator": "OffsetPosterior"},
+    ]
+    study = make_study({"episodes": 20, "worlds": 2, "world": {"n_states": 6, "horizon": 2}, "agents": agents})
+    labels = [variant["label"] for _, variant in study.variants()]
+    assert labels == [
+        "UCB-f, estimator = OffsetPosterior", "UCB-f, estimator = OffsetPosterior threshold=0.2",
+        "UCBVI-f, told ζ = 2", "UCBVI-f, told ζ = 4",
+    ]  # fmt: skip
+    path = tmp_path / "study.toml"
+    path.write_text(study.to_toml())
+    assert read_study(path) == study
+    first = runs_of(study)[0]
+    assert build_agent(first, build_world(first)).params["estimator"]["threshold"] == 0.01
+    told = runs_of(study)[3]
+    assert build_agent(told, build_world(told)).system.model_error == 4
+    run_study(study, tmp_path / "out")
+    assert ucbf.read_results(tmp_path / "out").runs["switches"].null_count == 0
+
+
+@pytest.mark.parametrize(("agent", "message"), [
+    ({"name": "UCB-f", "estimator": "OffsetPosterior"}, "model_error .* is 0"),
+    ({"name": "UCB-f", "model_error": 2, "estimator": "Offset"}, "unknown estimator 'Offset'"),
+    ({"name": "UCB-f", "model_error": 2, "estimator": {"name": "OffsetPosterior", "tau": 1}}, "tau"),
+    ({"name": "UCB-H", "estimator": "OffsetPosterior"}, "unknown parameter 'estimator'"),
+    ({"name": "UCB-f", "told_error": -1}, "greater than or equal to 0"),
+])  # fmt: skip
+def test_a_wrong_estimator_in_a_study_is_refused_before_any_work(agent, message):
+    with pytest.raises(UserError, match=message):
+        make_study({"world": {"n_states": 6, "horizon": 2}, "agents": [agent]})
