@@ -13,7 +13,7 @@ help:
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
 	@echo "make bench        how fast the kernels are, against something in the same run"
-	@echo "make evidence     certificates, few switches, the model check: measured, in ten minutes"
+	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make lint         ruff, mypy --strict, import contracts"
 	@echo "make format       rewrite the sources as ruff likes them"
 	@echo "make clean        remove the environment and all caches"

@@ -346,5 +346,7 @@ def main() -> None:
 
 
 def _refuse(message: str) -> None:
+    if INTERRUPTED.is_set():  # what failed is what Ctrl-C cut short
+        os._exit(130)
     print(f"ucbf: {' '.join(message.split())}", file=sys.stderr)
     raise SystemExit(2)
