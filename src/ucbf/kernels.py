@@ -472,19 +472,35 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_
 @inlined
 def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int, act: bool) -> bool:
     """Renew the value of step h, and its policy if ``act``; whether the policy changed."""
-    after, reward, average = told.after, told.reward, learner.average
-    f, r = h % len(after), h % len(reward)
     weight, bonus, cap = learner.weight[h], learner.bonus[h], learner.cap[h]
+    return take_best(told, learner.average, learner.value, learner.policy, h, weight, bonus, cap, act)
+
+
+@inlined
+def take_best(
+    told: Mechanics,
+    ahead: Floats,
+    value: Floats,
+    policy: Ints,
+    h: int,
+    weight: float,
+    bonus: float,
+    cap: float,
+    act: bool,
+) -> bool:
+    """V_h(s) = min(cap, max_a weight r + ahead_h(f(s, a)) + bonus), and its policy if ``act``; whether that changed."""
+    after, reward = told.after, told.reward
+    f, r = h % len(after), h % len(reward)
     changed = False
     for s in range(after.shape[1]):
         best, best_a = -np.inf, 0
         for a in range(after.shape[2]):
-            q = weight * reward[r, s, a] + average[h, after[f, s, a]]
+            q = weight * reward[r, s, a] + ahead[h, after[f, s, a]]
             if q > best:
                 best, best_a = q, a
-        learner.value[h, s] = min(cap, best + bonus)
+        value[h, s] = min(cap, best + bonus)
         if act:
-            changed |= keep_best(learner.policy, h, s, best_a)
+            changed |= keep_best(policy, h, s, best_a)
     return changed
 
 
@@ -583,18 +599,7 @@ def expect(told: Mechanics, learner: UCBVIfState, h: int) -> None:
 @inlined
 def ucbvi_f_greedy(told: Mechanics, learner: UCBVIfState, h: int) -> bool:
     """Renew value and policy of step h; whether the policy changed."""
-    after, reward, ahead = told.after, told.reward, learner.ahead
-    f, r = h % len(after), h % len(reward)
-    changed = False
-    for s in range(after.shape[1]):
-        best, best_a = -np.inf, 0
-        for a in range(after.shape[2]):
-            q = reward[r, s, a] + ahead[h, after[f, s, a]]
-            if q > best:
-                best, best_a = q, a
-        learner.value[h, s] = best
-        changed |= keep_best(learner.policy, h, s, best_a)
-    return changed
+    return take_best(told, learner.ahead, learner.value, learner.policy, h, 1.0, 0.0, np.inf, True)
 
 
 # -- repairing f ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, one_of
+from ucbf.estimators.base import Estimator, require_plain_residuals
 from ucbf.system import System
 
 NAMED = {
@@ -40,3 +41,24 @@ def table_of(features: Features, system: System) -> NDArray[np.float64]:
             f"features has shape {table.shape}; it must be [S, A, d] or [H, S, A, d] with H={H}, S={S}, A={A}"
         )
     return table
+
+
+class FeatureEstimator(Estimator):
+    """An estimator for which f depends on the pair through features."""
+
+    table: NDArray[np.float64]  # [1 or H, S, A, d]
+
+    def __init__(self, features: Features, **params: Any) -> None:
+        super().__init__(**params)
+        self.features = features
+
+    def description(self) -> dict[str, Any]:
+        """With the features as a table, where they are not a name."""
+        named = self.features if isinstance(self.features, str) else self.table.tolist()
+        return {**super().description(), "features": named}
+
+    def start(self, system: System) -> int:
+        """One row, or H if the features depend on the step."""
+        require_plain_residuals(self.name, system)
+        self.table = table_of(self.features, system)
+        return len(self.table)

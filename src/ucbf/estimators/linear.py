@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import real
-from ucbf.estimators.base import Estimate, Estimator, require_plain_residuals
-from ucbf.estimators.features import Features, table_of
+from ucbf.estimators.base import Estimate
+from ucbf.estimators.features import FeatureEstimator, Features
 from ucbf.system import System
 
 
-class LinearFeatures(Estimator):
+class LinearFeatures(FeatureEstimator):
     """Knows that f is as told plus θ·φ(s, a), and finds θ by recursive least squares.
 
     The mean of W is a coefficient of its own for each step, and harmless. The bound on the error is the usual one of
@@ -38,28 +38,22 @@ class LinearFeatures(Estimator):
 
     def __init__(self, features: Features = "affine", *, p: float = 0.01, ridge: float = 1.0, size: float = 1.0):
         super().__init__(
+            features,
             p=real("p", p, 0, 1, open_low=True),
             ridge=real("ridge", ridge, 0, open_low=True),
             size=real("size", size, 0),
         )
-        self.features = features
-
-    def description(self) -> dict[str, Any]:
-        """With the features as a table, where they are not a name."""
-        named = self.features if isinstance(self.features, str) else self.table.tolist()
-        return {**super().description(), "features": named}
 
     def start(self, system: System) -> int:
         """One row, or H if the features depend on the step."""
-        require_plain_residuals(self.name, system)
-        self.table = table_of(self.features, system)
+        rows = super().start(system)
         H, d = system.horizon, self.table.shape[3]
         means = np.full(H, 1e-6)  # hardly regularised: nothing is known of the mean of W
         self.inverse = np.diag(1 / np.append(np.full(d, self.params["ridge"]), means))
         self.moment = np.zeros(d + H)
         self.seen = np.zeros(2)  # observations; sum of the squares that are left
         self.news = np.zeros(1, np.int64)
-        return len(self.table)
+        return rows
 
     def observe(self, h: int, s: int, a: int, residual: int) -> None:
         """One step of recursive least squares (Sherman-Morrison)."""

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import real
-from ucbf.estimators.base import Estimate, Estimator, require_plain_residuals
-from ucbf.estimators.features import Features, table_of
+from ucbf.estimators.base import Estimate
+from ucbf.estimators.features import FeatureEstimator, Features
 from ucbf.system import System
 
 
-class PartialFit(Estimator):
+class PartialFit(FeatureEstimator):
     """Leaves the correction to a regressor with scikit-learn's ``partial_fit`` and ``predict``.
 
     It is fitted to the residuals of every episode at once; its inputs are the features and, one column each, the steps,
@@ -41,24 +41,17 @@ class PartialFit(Estimator):
                 f"regressor is {regressor!r:.60}; give one with partial_fit and predict, such as SGDRegressor, to "
                 "PartialFit, and for an agent that was saved: load(path, estimator=PartialFit(regressor, ...))"
             )
-        super().__init__(d=real("d", d, 0, open_low=True))
+        super().__init__(features, d=real("d", d, 0, open_low=True))
         self.regressor = regressor
-        self.features = features
-
-    def description(self) -> dict[str, Any]:
-        """With the features as a table, where they are not a name; without the regressor."""
-        named = self.features if isinstance(self.features, str) else self.table.tolist()
-        return {**super().description(), "features": named}
 
     def start(self, system: System) -> int:
         """One row, or H if the features depend on the step."""
-        require_plain_residuals(self.name, system)
-        self.table = table_of(self.features, system)
+        rows = super().start(system)
         self.horizon, self.half = system.horizon, system.slack
         self.shown: list[tuple[int, int, int, int]] = []  # h, s, a, residual
         self.batches: list[int] = [0]  # where in ``shown`` each call of partial_fit ended
         self.last: Estimate | None = None
-        return len(self.table)
+        return rows
 
     def observe(self, h: int, s: int, a: int, residual: int) -> None:
         """Keep for the next batch."""
