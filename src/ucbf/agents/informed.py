@@ -155,8 +155,10 @@ class InformedAgent(CompiledAgent):
             if not np.isfinite(array).all():
                 raise ValueError(f"the {name} that {estimator.name} estimates is not finite; check its features")
         around, error = estimate
-        precise = bool(error.max() < 0.25)  # near enough for fractions to mean something
-        around = around + _constant(around[self.system.allowed[: len(around)]], half, precise)
+        sure = error < 0.25  # near enough for fractions to mean something; in doubt by a state till then
+        precise = bool(sure.all())
+        exists = self.system.allowed[: len(around)]
+        around = around + _constant(around[exists], error[exists], half, precise)
         error = error if precise else error + 0.5
         middle, low, high = (
             np.clip(x, -half, half).astype(np.int32)
@@ -170,7 +172,7 @@ class InformedAgent(CompiledAgent):
             self.inner.watch.steps[...] = self.inner.watch.groups[...] = 0
         m.f[...] = new
         m.high[...] = np.maximum(m.first + high, f)
-        m.low[...] = np.minimum(m.first + low, f if precise else m.high - 1)  # in doubt, till it is precise
+        m.low[...] = np.minimum(m.first + low, np.where(sure, f, m.high - 1))
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, row by row."""
@@ -272,9 +274,9 @@ class InformedAgent(CompiledAgent):
         return check_model(self.system, watch, sums, p, settled=self.estimator is not None)
 
 
-def _constant(correction: NDArray[np.float64], half: int, precise: bool) -> float:
+def _constant(correction: NDArray[np.float64], error: NDArray[np.float64], half: int, precise: bool) -> float:
     """What to add to all corrections, harmless if it is whole, so that they are within ±half and, if precise, whole."""
     fraction = -float(np.angle(np.exp(2j * np.pi * correction).mean())) / (2 * np.pi) if precise else 0.0
     middle = (correction.max() + correction.min()) / 2 + fraction
-    beyond = max(np.abs(correction + fraction).max() - half, 0.0)
+    beyond = max((np.abs(correction + fraction) - error).max() - half, 0.0)  # without a doubt
     return fraction - float(np.sign(middle) * np.ceil(min(abs(middle), beyond) - 1e-6))
