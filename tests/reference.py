@@ -330,3 +330,32 @@ class LiteralUCBVIf:
                         follows += landing(system, h, z) + system.discount * self.V[h + 1, meet_boundary(system, z)]
                     self.Q[h, s, a] = system.reward[h, s, a] + follows / len(samples)
                 self.V[h, s] = max(self.Q[h, s])
+
+
+def kaplan_meier(seen, hidden, highest):
+    """P(D = 0..highest) from demands seen and bounds b of those hidden (D >= b): Π (1 - d/n), the rest at the end."""
+    law, survival = [], 1.0
+    for d in range(highest + 1):
+        at_risk = sum(x >= d for x in seen) + sum(b > d for b in hidden)
+        died = sum(x == d for x in seen)
+        share = died / at_risk if died else 0.0
+        law.append(survival * share)
+        survival *= 1 - share
+    law[-1] += survival
+    return np.array(law)
+
+
+def turnbull(seen, at_most, at_least, highest, passes=20_000):
+    """P(W = 0..highest) by expectation and maximisation, from the counts and a little at either end."""
+    law = np.bincount(seen, minlength=highest + 1).astype(float)
+    law[0] += 1
+    law[-1] += 1
+    law /= law.sum()
+    for _ in range(passes):
+        expected = np.bincount(seen, minlength=highest + 1).astype(float)
+        for b in at_most:
+            expected[: b + 1] += law[: b + 1] / law[: b + 1].sum()
+        for b in at_least:
+            expected[b:] += law[b:] / law[b:].sum()
+        law = expected / expected.sum()
+    return law

@@ -19,6 +19,8 @@ class LiteralEM:
         self.S, self.H, self.half, self.smoothing = S, H, half, smoothing
         self.seen = np.zeros((H, pairs, S))
         self.law = np.zeros((H, S))
+        self.counted = np.zeros(self.seen.shape)  # of what was seen, when last fitted
+        self.believed = None  # f then
 
     def log_law(self):
         return np.log((self.law + self.smoothing) / (self.law + self.smoothing).sum(axis=1, keepdims=True))
@@ -80,7 +82,6 @@ def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
         for _ in range(2):
             literal.iterate()
         np.testing.assert_allclose(model.counts, literal.law, atol=1e-9)
-        literal.kept = literal.law.copy()
         literal.believed = model.f.reshape(-1).copy()
         weights, _ = literal.posterior()
         likeliest = weights.argmax(axis=1) - zeta // 2
@@ -96,10 +97,9 @@ def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
 
 def literal_start(literal, agent):
     """The law that a fit starts from: the last fit, and since then residuals of the f of that time, as counted."""
-    start = np.zeros(literal.law.shape) if getattr(literal, "kept", None) is None else literal.kept.copy()
-    new = literal.seen - getattr(literal, "counted", 0)
+    start, new = literal.law.copy(), literal.seen - literal.counted
     first = agent.learner.model.first.reshape(-1)
-    believed = getattr(literal, "believed", first)
+    believed = first if literal.believed is None else literal.believed
     for h, pair, j in np.argwhere(new):
         start[h, (j + first[pair] - believed[pair]) % literal.S] += new[h, pair, j]
     literal.counted = literal.seen.copy()

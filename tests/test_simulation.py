@@ -77,7 +77,7 @@ def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name, data):
     best = float(world.start @ ucbf.optimal(world).v[0])
     arena = arena_of(world.system, world.law, world.start, best)
     measured = looped.system.fold(w) if told.boundary == "clip" else w
-    draws = Draws(starts, world.system.fold(w), measured)
+    draws = Draws(starts, world.system.fold(w), measured, False)
     Agent.run(looped, arena, draws, looped.policy, gap, reward, switched)
     np.testing.assert_array_equal(fast.switched, switched)
     np.testing.assert_array_equal(fast.gap, gap)

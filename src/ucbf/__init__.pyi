@@ -1,4 +1,5 @@
 from ucbf import estimators as estimators
+from ucbf import systems as systems
 from ucbf import theory as theory
 from ucbf.agents import AGENTS as AGENTS
 from ucbf.agents import UBEV as UBEV
@@ -24,8 +25,11 @@ from ucbf.planning import Plan as Plan
 from ucbf.planning import evaluate as evaluate
 from ucbf.planning import greedy as greedy
 from ucbf.planning import optimal as optimal
+from ucbf.policies import Policy as Policy
+from ucbf.simulation import Replay as Replay
 from ucbf.simulation import Run as Run
 from ucbf.simulation import learn as learn
+from ucbf.simulation import replay as replay
 from ucbf.simulation import simulate as simulate
 from ucbf.studies.paper import figure1 as figure1
 from ucbf.studies.paper import figure2 as figure2

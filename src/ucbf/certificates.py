@@ -69,13 +69,13 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     told: the mechanics as the agent was told them, in its own units.
     """
     H, S, X = told.horizon, system.n_states, told.n_after
-    possible = _possible(system, told)
+    possible = system.n_possible
     up = low = told.terminal
     for h in range(H - 1, -1, -1):
         counts = evidence.counts[h % len(evidence.counts)]
         after, reward = told.after[h % len(told.after)], told.reward[h % len(told.reward)]
         landing = told.landing[h % len(told.landing)]
-        error = _Error(counts, p, 2 * X * H, form, _distinct(system, evidence.counts, possible))
+        error = _Error(counts, p, 2 * X * H, form, _distinct(system, evidence.counts))
         above = _within(system, told, landing + told.discount * up[told.next_state], 1)
         below = _within(system, told, landing + told.discount * low[told.next_state], -1)
         best = error.above(above, possible)
@@ -86,21 +86,15 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     return Certificate(up * units.scale, np.minimum(low, up) * units.scale, p)
 
 
-def _possible(system: System, told: Mechanics) -> tuple[int, int]:
-    """First and last index of the disturbances that may occur, as residuals of f."""
-    return 0, min(len(system.declared_residuals), told.n_residuals) - 1
-
-
-def _distinct(system: System, counts: Array, possible: tuple[int, int]) -> int:
+def _distinct(system: System, counts: Array) -> int:
     """How many disturbances there may be, where one bound has to serve every function; 0 where it has not."""
     pooled = len(counts) == 1 and system.horizon > 1
     uneven = bool(np.ptp(counts.sum(axis=1)))
     if not (pooled or uneven or system.slack):
         return 0
-    most = possible[1] - possible[0] + 1
     if system.disturbance_range is None:
-        return most
-    return min(most, system.disturbance_range[1] - system.disturbance_range[0] + 1)
+        return system.n_possible
+    return min(system.n_possible, system.disturbance_range[1] - system.disturbance_range[0] + 1)
 
 
 def _within(system: System, told: Mechanics, raw: Array, sign: int) -> Array:
@@ -117,23 +111,26 @@ def _within(system: System, told: Mechanics, raw: Array, sign: int) -> Array:
     return best
 
 
+def log_share(n: float, shares: int, p: float) -> float:
+    """log(1/δ): p shared among so many bounds, and among all n, 6/(π²n²) of it for n."""
+    return float(np.log(np.pi**2 / 6 * n**2 * shares / p))
+
+
 class _Error:
     """The error of the mean of one step's counts."""
 
     def __init__(self, counts: Array, p: float, shares: int, form: str, distinct: int) -> None:
         self.counts, self.n, self.form, self.distinct = counts, float(counts.sum()), form, distinct
         if self.n:
-            self.log = float(np.log(np.pi**2 / 6 * self.n**2 * shares / p))
+            self.log = log_share(self.n, shares, p)
 
-    def above(self, raw: Array, possible: tuple[int, int]) -> Array:
-        """[X] what the mean of ``raw`` [Z] over the disturbances is at most, after every after-state."""
-        first, last = possible
-        R = len(self.counts)
-        reach = raw[first : len(raw) - (R - 1 - last)]
-        most, least = (sliding(pick, reach, last - first + 1) for pick in (np.maximum, np.minimum))
+    def above(self, raw: Array, possible: int) -> Array:
+        """[X] what the mean of ``raw`` [Z] over the disturbances, of which so many may occur, is at most."""
+        reach = raw[: len(raw) - len(self.counts) + possible]
+        most, least = (sliding(pick, reach, possible) for pick in (np.maximum, np.minimum))
         if self.n < 2:
             return most
-        pmf, middle = self.counts / self.n, float(raw[first : len(raw) - (R - 1 - last)].mean())
+        pmf, middle = self.counts / self.n, float(reach.mean())
         raw = raw - middle  # squares of large numbers would swallow what they differ by
         mean = np.correlate(raw, pmf, "valid")
         spread, n = most - least, self.n
@@ -162,12 +159,6 @@ def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
     iota = log_term(system, real("p", p, 0, 1, open_low=True))
     L = lipschitz_of(system, units) if system.model_error else 0.0
     return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
-
-
-def in_paper_units(system: System) -> bool:
-    """Whether every step pays between 0 and 1, and the end nothing, as the proof assumes."""
-    least, most = reward_range(system)
-    return bool(least >= 0 and most <= 1 and not system.terminal.any())
 
 
 def gap_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter, Token
 
@@ -94,8 +94,7 @@ def figure2(
 @app.command
 def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     """Measure what the paper's Table 1 states: how time, memory and regret grow with states and actions."""
-    from ucbf import reports, table1
-    from ucbf.files import write_whole
+    from ucbf import table1
 
     folder = out or Path("results") / ("table1-quick" if quick else "table1")
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,12 +102,10 @@ def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     with _progress("algorithms") as progress:
         measured = table1.measure_all(sizes, seed, progress)
     rows = table1.rows(measured)
-    columns, cells = list(rows[0]), [list(row.values()) for row in rows]
-    write_whole(folder / "table1.md", reports.markdown_table(columns, cells).encode())
-    write_whole(folder / "table1.csv", reports.comma_separated(table1.numbers(measured, sizes)).encode())
+    title = f"H = {table1.HORIZON}, regret of {sizes.episodes} episodes; ± two standard errors"
     pictures = _save(folder, "table1", lambda figures: figures.growth_figure(measured, sizes))
-    _print_table(columns, cells, f"H = {table1.HORIZON}, regret of {sizes.episodes} episodes; ± two standard errors")
-    print(f"written to {folder}: table1.md, table1.csv, {', '.join(pictures)}")
+    cells, numbers = [list(row.values()) for row in rows], table1.numbers(measured, sizes)
+    _publish(folder, "table1", list(rows[0]), cells, numbers, title, pictures)
 
 
 @app.command
@@ -208,34 +205,48 @@ def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address:
 def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     """Write figure.png, figure.svg, figure.pdf, summary.csv and summary.md, and print the table."""
     from ucbf import reports
-    from ucbf.files import write_whole
     from ucbf.studies.store import read_results
 
     results = read_results(folder, *more)
-    columns = reports.heading(results)
-    shown = [reports.cells(row, columns) for row in reports.summary(results)]
-    write_whole(folder / "summary.md", reports.markdown(results).encode())
-    write_whole(folder / "summary.csv", reports.comma_separated(reports.summary(results)).encode())
+    columns, rows = reports.heading(results), reports.summary(results)
+    title = f"{results.study.name}: {results.study.episodes} episodes"
     pictures = _save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
-    written = ["summary.md", "summary.csv", *pictures]
-    _print_table(list(columns.values()), shown, f"{results.study.name}: {results.study.episodes} episodes")
-    print(f"written to {folder}: {', '.join(written)}")
+    _publish(
+        folder, "summary", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
+    )
 
 
 def _draw_paired(folder: Path, *more: Path) -> None:
     """Write regret.png, regret.svg, regret.pdf, paired.csv and paired.md, and print the table."""
     from ucbf import reports
-    from ucbf.files import write_whole
     from ucbf.studies.store import read_results
 
     results = read_results(folder, *more)
-    rows = reports.paired(results)
-    columns, shown = list(reports.PAIRED.values()), [reports.cells(row, reports.PAIRED) for row in rows]
-    write_whole(folder / "paired.md", reports.markdown_table(columns, shown).encode())
-    write_whole(folder / "paired.csv", reports.comma_separated(rows).encode())
+    columns, rows = reports.PAIRED, reports.paired(results)
+    title = f"{results.study.name}: {results.study.episodes} episodes"
     pictures = _save(folder, "regret", lambda figures: figures.regret_figure(results))
-    _print_table(columns, shown, f"{results.study.name}: {results.study.episodes} episodes")
-    print(f"written to {folder}: paired.md, paired.csv, {', '.join(pictures)}")
+    _publish(
+        folder, "paired", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
+    )
+
+
+def _publish(
+    folder: Path,
+    name: str,
+    columns: list[str],
+    shown: list[list[str]],
+    rows: list[dict[str, Any]],
+    title: str,
+    pictures: list[str],
+) -> None:
+    """Write a table as Markdown, as shown, and as CSV, every number in full; print it, and what was written."""
+    from ucbf import reports
+    from ucbf.files import write_whole
+
+    write_whole(folder / f"{name}.md", reports.markdown_table(columns, shown).encode())
+    write_whole(folder / f"{name}.csv", reports.comma_separated(rows).encode())
+    _print_table(columns, shown, title)
+    print(f"written to {folder}: {', '.join([f'{name}.md', f'{name}.csv', *pictures])}")
 
 
 def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:

@@ -64,6 +64,7 @@ class Draws(NamedTuple):
     starts: Ints  # [K] first states
     j: Ints  # [K, H] disturbances, as the world counts them
     measured: Ints  # [K, H] the same, as the learner counts them
+    hidden: bool  # whether a clipped edge hides them from the learner
 
 
 class Arena(NamedTuple):
@@ -164,10 +165,27 @@ def residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int
 
     The transition is believed wherever it determines W; ``measured`` serves at the two edges of a clipped space.
     """
-    if is_edge(told, s_next):
-        return measured
-    j: int = s_next + told.shift - told.after[h % len(told.after), s, a]
+    return measured if is_edge(told, s_next) else residual_of(told, told.after, h, s, a, s_next)
+
+
+@inlined
+def residual_of(told: Mechanics, after: NDArray[np.int32], h: int, s: int, a: int, s_next: int) -> int:
+    """s_next less the after-state that ``after`` [F, S, A] gives, as the index of a disturbance."""
+    j: int = s_next + told.shift - after[h % len(after), s, a]
     return j % told.after.shape[1] if told.boundary == WRAP else j
+
+
+@inlined
+def as_seen(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int, hidden: bool) -> int:
+    """:func:`residual`, or ~j where an edge hides it and says only that it was at most (at least, above) j."""
+    if not (hidden and is_edge(told, s_next)):
+        return residual(told, h, s, a, s_next, measured)
+    last = told.n_residuals - 1
+    j = min(max(residual_of(told, told.after, h, s, a, s_next), 0), last)
+    if told.after.shape[1] == 1:  # an edge on both sides says nothing
+        return ~last
+    pinned = j == 0 if s_next == 0 else j == last
+    return j if pinned else ~j
 
 
 @compiled
@@ -191,7 +209,8 @@ def episode(
     evaluate(arena, policy, v, top)
     collected = walk(arena, policy, draws.starts[k], draws.j[k], states, actions)
     for h in range(told.horizon):
-        residuals[h] = residual(told, h, states[h], actions[h], states[h + 1], draws.measured[k, h])
+        measured, hidden = draws.measured[k, h], draws.hidden
+        residuals[h] = as_seen(told, h, states[h], actions[h], states[h + 1], measured, hidden)
     return gap_of(arena, v[0]), collected
 
 
@@ -377,14 +396,15 @@ class Watch(NamedTuple):
 
 
 @inlined
-def watch(steps: Floats, groups: Floats, tally: Floats, h: int, s: int, a: int, j: int, around: int) -> None:
-    """Compare residual j with those of its step so far; s, a: rows of groups; around: as of :func:`turn`."""
+def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int) -> None:
+    """Compare residual j with those of its step so far; not where s < 0, and j is all there is."""
     if s < 0:
         return
+    steps, groups, tally = seen.steps, seen.groups, seen.tally
     n = steps[h, SEEN]
     if n == 0:
         steps[h, ORIGIN] = j
-    x = from_origin(j, steps[h, ORIGIN], around)
+    x = from_origin(j, steps[h, ORIGIN], turn(told))
     before = x - steps[h, MEAN]
     if n >= BURN_IN and steps[h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
         deviation = before / math.sqrt((steps[h, SQUARE] + 1) / n * (1 + 1 / n))
@@ -392,12 +412,10 @@ def watch(steps: Floats, groups: Floats, tally: Floats, h: int, s: int, a: int, 
         excess = deviation * deviation - 1
         tally[COMPARED] += 1
         tally[FOURTH] += excess * excess
-        groups[s, VISITS] += 1
-        groups[s, SHIFT] += deviation
-        groups[s, SPREAD] += excess
-        groups[a, VISITS] += 1
-        groups[a, SHIFT] += deviation
-        groups[a, SPREAD] += excess
+        for group in (s, told.after.shape[1] + a):
+            groups[group, VISITS] += 1
+            groups[group, SHIFT] += deviation
+            groups[group, SPREAD] += excess
     steps[h, SEEN] = n + 1
     steps[h, MEAN] += before / (n + 1)
     steps[h, SQUARE] += before * (x - steps[h, MEAN])
@@ -443,16 +461,10 @@ class UCBfState(NamedTuple):
 @inlined
 def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
     """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14. s < 0: j is all there is."""
-    watch(
-        learner.watch.steps,
-        learner.watch.groups,
-        learner.watch.tally,
-        h,
-        s,
-        told.after.shape[1] + a,
-        j,
-        told.n_residuals if told.modular else 0,
-    )
+    if j < 0:  # hidden by an edge: taken for the nearest that explains it
+        j = ~j
+        learner.watch.tally[CENSORED] += 1
+    watch(told, learner.watch, h, s, a, j)
     if h >= learner.learned_steps:
         return False
     H = told.horizon
@@ -529,12 +541,18 @@ def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
 
 # -- UCBVI-f ----------------------------------------------------------------------------------------------
 
+PASSES = 500  # over a law that both edges hide, at most
+
 
 class UCBVIfState(NamedTuple):
     """Q_h(s, a) = r_h(s, a) + ahead_h(f(s, a)), planned with the counted disturbances."""
 
     counts: Floats  # [L, R] disturbances seen at each step, or at any
+    below: Floats  # [L, R] how often an edge said no more than that W was at most this one
+    above: Floats  # [L, R] or at least
+    law: Floats  # [L, R] what follows from them
     guess: Floats  # [R] the law where nothing was counted
+    room: Floats  # [2, R]
     ahead: Floats  # [H, X] expectation of landing(x + w) + γ V_{h+1}(boundary(x + w))
     value: Floats  # [H+1, S]
     visits: Ints  # [H]
@@ -548,18 +566,20 @@ class UCBVIfState(NamedTuple):
 
 @inlined
 def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
-    """Count the disturbance; planning waits for the next episode. s < 0: j is all there is."""
-    watch(
-        learner.watch.steps,
-        learner.watch.groups,
-        learner.watch.tally,
-        h,
-        s,
-        told.after.shape[1] + a,
-        j,
-        told.n_residuals if told.modular else 0,
-    )
-    learner.counts[h % len(learner.counts), j] += 1
+    """Count the disturbance, or what an edge says of it; planning waits for the next episode.
+
+    s < 0: j is all there is. j < 0: it was hidden, and at most (at the low edge) or at least ~j.
+    """
+    row = h % len(learner.counts)
+    if j >= 0:
+        watch(told, learner.watch, h, s, a, j)
+        learner.counts[row, j] += 1
+    else:
+        learner.watch.tally[CENSORED] += 1
+        if s_next == 0:
+            learner.below[row, ~j] += 1
+        else:
+            learner.above[row, ~j] += 1
     learner.visits[h] += 1
     learner.stale[0] = 1
     return False
@@ -571,6 +591,7 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     top = -1
     if learner.stale[0] and is_due(learner.visits, learner.due, learner.eta):
         learner.stale[0] = 0
+        believe(told, learner)
         for h in range(told.horizon - 1, -1, -1):
             expect(told, learner, h)
             if ucbvi_f_greedy(told, learner, h) and top < 0:
@@ -578,19 +599,86 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     return top
 
 
+@compiled
+def believe(told: Mechanics, learner: UCBVIfState) -> None:
+    """The law of every row: shares of what was counted, or the product-limit estimate where edges hid some."""
+    counts, below, above, law = learner.counts, learner.below, learner.above, learner.law
+    R = told.n_residuals
+    for row in range(len(counts)):
+        seen, at_most, at_least = 0.0, 0.0, 0.0
+        for j in range(R):
+            seen += counts[row, j]
+            at_most += below[row, j]
+            at_least += above[row, j]
+        if at_most == 0 and at_least == 0:
+            for j in range(R):
+                law[row, j] = counts[row, j] / seen if seen > 0 else learner.guess[j]
+        elif at_least == 0:
+            product_limit(counts, row, below, law, row, -1)
+        elif at_most == 0:
+            product_limit(counts, row, above, law, row, 1)
+        else:
+            self_consistent(learner, row)
+
+
+@inlined
+def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: int) -> None:
+    """Kaplan and Meier (1958): the law in ``row`` from the counts in row c, in the direction of ``step``, 1 or -1.
+
+    hidden: [L, R] how many are known only to be this one or one further on, in that direction. Each j takes its share
+    of those still at risk: seen there or further on, or hidden from further on. What nothing ever showed is put at the
+    far end: an agent that believes it there has a reason to go and look.
+    """
+    R = counts.shape[1]
+    at_risk = 0.0
+    for j in range(R):
+        at_risk += counts[c, j] + hidden[row, j]
+    left, j = 1.0, 0 if step > 0 else R - 1
+    for _ in range(R):
+        at_risk -= hidden[row, j]  # it may be this very one: no longer known to be further on
+        share = min(counts[c, j] / at_risk, 1.0) if counts[c, j] > 0 else 0.0
+        at_risk -= counts[c, j]
+        law[row, j] = left * share
+        left *= 1 - share
+        j += step
+    law[row, j - step] += left
+
+
+@inlined
+def self_consistent(learner: UCBVIfState, row: int) -> None:
+    """Where both edges hide: what the upper one hid is shared out by the law so far, the rest is a product limit."""
+    law, above, room = learner.law, learner.above, learner.room
+    R = law.shape[1]
+    for j in range(R):
+        law[row, j] = learner.counts[row, j]
+    law[row, 0] += 1  # the ends, where what is never seen may be
+    law[row, R - 1] += 1
+    for _ in range(PASSES):
+        tail, weight, moved = 0.0, 0.0, 0.0
+        for j in range(R - 1, -1, -1):
+            tail += law[row, j]
+            room[0, j] = above[row, j] / tail if above[row, j] > 0 else 0.0
+        for j in range(R):
+            weight += room[0, j]
+            room[0, j] = learner.counts[row, j] + law[row, j] * weight
+            room[1, j] = law[row, j]
+        product_limit(room, 0, learner.below, law, row, -1)
+        for j in range(R):
+            moved = max(moved, abs(law[row, j] - room[1, j]))
+        if moved < 1e-9:
+            break
+
+
 @inlined
 def expect(told: Mechanics, learner: UCBVIfState, h: int) -> None:
-    """learner.ahead of step h: the mean over the counted disturbances of what follows each after-state."""
-    raw, ahead, d, row = learner.raw, learner.ahead, h % len(told.landing), h % len(learner.counts)
+    """learner.ahead of step h: the mean over the believed disturbances of what follows each after-state."""
+    raw, ahead, d, row = learner.raw, learner.ahead, h % len(told.landing), h % len(learner.law)
     for z in range(len(raw)):
         raw[z] = told.landing[d, z] + told.discount * learner.value[h + 1, told.next_state[z]]
-    total = 0.0
-    for j in range(told.n_residuals):
-        total += learner.counts[row, j]
     for x in range(told.n_after):
         ahead[h, x] = 0
     for j in range(told.n_residuals):
-        p = learner.counts[row, j] / total if total > 0 else learner.guess[j]
+        p = learner.law[row, j]
         if p > 0:
             for x in range(told.n_after):
                 ahead[h, x] += p * raw[x + j]
@@ -714,6 +802,7 @@ def repaired_ucbvi_f_renew(told: Mechanics, learner: RepairedUCBVIf) -> int:
     inside.stale[0] = 0
     if m.offsets:
         fit_offsets(told, m, inside.watch.steps, inside.watch.groups)
+    believe(told, inside)
     top = -1
     for h in range(told.horizon - 1, -1, -1):
         expect(told, inside, h)
@@ -749,7 +838,7 @@ def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int)
         return -1
     f = h % len(m.f)
     edge = is_edge(told, s_next)
-    as_told = j if edge else residual_as_told(told, m.first, h, s, a, s_next)
+    as_told = j if edge else residual_of(told, m.first, h, s, a, s_next)
     if 0 <= as_told < R:
         m.residuals[h, as_told] += 1
         if m.offsets:
@@ -768,13 +857,6 @@ def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int)
                 for d in range(2 * width - 1):
                     m.likelihood[pair, d] += m.logs[h % len(m.logs), as_told + 4 * m.half - d]
     return s if m.low[f, s, a] == m.high[f, s, a] else -1
-
-
-@inlined
-def residual_as_told(told: Mechanics, first: NDArray[np.int32], h: int, s: int, a: int, s_next: int) -> int:
-    """The residual of f as it was told, away from clipped edges."""
-    j: int = s_next + told.shift - first[h % len(first), s, a]
-    return j % told.after.shape[1] if told.boundary == WRAP else j
 
 
 @inner

@@ -2,7 +2,8 @@
 
 Every residual is compared with those of its step so far, in standard deviations. Where f is right, the deviations seen
 in a state average 0 and their squares 1, whatever the actions; so do those of an action, whatever the states. Each is
-tested by itself, which says where, and all of them together, which sees what is small everywhere.
+tested by itself, which says where, and all of them together, which sees what is small everywhere. Where an edge hid
+disturbances, those that were seen are a selection that does depend on the state: nothing is tested then.
 """
 
 from __future__ import annotations
@@ -13,7 +14,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.kernels import COMPARED, FOURTH, FURTHEST, ORIGIN, OUTSIDE, SEEN, SQUARE, Model, Watch
+from ucbf.kernels import (
+    CENSORED,
+    COMPARED,
+    FOURTH,
+    FURTHEST,
+    ORIGIN,
+    OUTSIDE,
+    SEEN,
+    SQUARE,
+    Model,
+    Watch,
+    from_origin,
+    turn,
+)
 from ucbf.system import Mechanics, System
 
 LEAST, LEAST_FOR_SPREAD = 20, 100  # deviations, for a mean of them, or of their squares, to be about normal
@@ -42,6 +56,7 @@ class ModelCheck:
     findings: tuple[Finding, ...]
     residuals: int  # how many were looked at
     p: float
+    hidden: int = 0  # how many an edge hid; if any, W was not tested
 
     @property
     def ok(self) -> bool:
@@ -49,6 +64,8 @@ class ModelCheck:
         return not self.findings
 
     def __str__(self) -> str:
+        if self.ok and self.hidden:
+            return f"an edge hid {self.hidden} disturbances, so that what was seen is a selection and was not tested"
         if self.ok:
             return f"nothing in {self.residuals} residuals speaks against the model"
         more = f"; and {len(self.findings) - 3} more" if len(self.findings) > 3 else ""
@@ -82,15 +99,13 @@ def recounted(told: Mechanics, model: Model, watch: Watch) -> Sums:
         weights = model.counts[step % len(model.counts)]
         if not weights.sum():
             continue
-        x = np.arange(R) - watch.steps[step, ORIGIN]
-        if told.modular:
-            x = (x + R // 2) % R - R // 2
+        x = _from_origin(np.arange(R), told, watch, step)
         mean = float(weights @ x / weights.sum())
         variance = float(weights @ (x - mean) ** 2 / weights.sum()) + 1 / weights.sum()
         first = step % F * S * A
         for d in np.unique(offset[first : first + S * A]):
             w = np.arange(R) - d  # of every residual
-            far = (x[w % R] if told.modular else w - watch.steps[step, ORIGIN]) - mean
+            far = _from_origin(w % R if told.modular else w, told, watch, step) - mean
             deviation = np.clip(far / np.sqrt(variance), -FURTHEST, FURTHEST)
             pairs = np.flatnonzero(settled[first : first + S * A] & (offset[first : first + S * A] == d))
             seen = model.seen[step, pairs]
@@ -102,6 +117,12 @@ def recounted(told: Mechanics, model: Model, watch: Watch) -> Sums:
     return Sums(groups, fourth / max(float(sums[:, 0].sum()), 1.0))
 
 
+def _from_origin(w: NDArray[np.int64], told: Mechanics, watch: Watch, step: int) -> NDArray[np.float64]:
+    """How far disturbances are from the first that was seen at a step."""
+    origin, around = watch.steps[step, ORIGIN], turn(told)
+    return np.array([from_origin(int(each), origin, around) for each in w])
+
+
 def check_model(system: System, watch: Watch, sums: Sums, p: float, settled: bool) -> ModelCheck:
     """What speaks against the model. settled: f was repaired, so that ζ excuses nothing any more."""
     findings, outside = [], int(watch.tally[OUTSIDE])
@@ -109,13 +130,13 @@ def check_model(system: System, watch: Watch, sums: Sums, p: float, settled: boo
         span = system.declared_residuals
         what = f"residuals outside {span[0]}..{span[-1]}, the declared range of W, widened by ζ/2"
         findings.append(Finding("in places", what, outside, np.inf))
-    seen = watch.steps[:, SEEN]
-    if watch.tally[COMPARED]:
+    seen, hidden = watch.steps[:, SEEN], int(watch.tally[CENSORED])
+    if watch.tally[COMPARED] and not hidden:
         deviations = np.sqrt(watch.steps[seen > 0, SQUARE] / seen[seen > 0])
         zeta = 0 if settled else 2 * system.slack
         findings += _dependence(system, sums, p, zeta / max(float(deviations.min()), 1e-9))
     findings.sort(key=lambda finding: -finding.strength)
-    return ModelCheck(tuple(findings), int(seen.sum()), p)
+    return ModelCheck(tuple(findings), int(seen.sum()), p, hidden)
 
 
 def _dependence(system: System, sums: Sums, p: float, excused: float) -> list[Finding]:

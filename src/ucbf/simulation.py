@@ -1,4 +1,4 @@
-"""One agent for K episodes: in a world (exact gap of every episode), or in any Gymnasium environment."""
+"""One agent for K episodes: in a world, in episodes that really happened, or in any Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ucbf.agents.base import Agent
+from ucbf.agents.base import Agent, CensoredWarning
 from ucbf.agents.informed import LOOKS, InformedAgent
-from ucbf.checks import real, whole
+from ucbf.checks import integers, real, whole
 from ucbf.kernels import Draws
 from ucbf.planning import arena_of, optimal
+from ucbf.policies import Policy
 from ucbf.system import System
 from ucbf.world import World
 
@@ -49,12 +50,14 @@ def simulate(
     seed: int = 0,
     progress: Progress | None = None,
     stop_when: float | None = None,
+    censored: bool = False,
 ) -> Run:
     """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
 
     All first states and disturbances are drawn from ``seed`` before the first episode, so that every agent
     meets the same ones. Where a clipped boundary hides a disturbance the agent is shown it, as ``info`` of the
-    Gymnasium view does. Now and then an agent that is told f is asked whether its model holds, and warns if not.
+    Gymnasium view does, unless ``censored``. Now and then an agent that is told f is asked whether its model holds,
+    and warns if not.
 
     Parameters
     ----------
@@ -63,6 +66,9 @@ def simulate(
     stop_when
         ε: stop as soon as ``agent.certificate()``, averaged over the first state, is at most that; it is looked at
         whenever the number of episodes has grown by a twentieth. The run is then shorter.
+    censored
+        Whether a clipped edge hides W: an agent that is told f then learns there only that W was at most, or at least,
+        something, as in a shop that does not count the customers it sends away. Others see what they are paid, as ever.
     """
     K = whole("episodes", episodes, 1)
     if not isinstance(world, World):
@@ -70,7 +76,9 @@ def simulate(
     if not isinstance(agent, Agent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
     _check_told(agent.system, world)
-    looks = _looks(agent, world, K, stop_when)
+    hidden = _hides(agent, world, censored)
+    stops = _stops(agent, world, K, stop_when)
+    looks = sorted({k for k in LOOKS if k < K} | {K} | set(stops))
     starts, w = world.draw(K, whole("seed", seed, 0))
     j = world.system.fold(w)
     measured = agent.system.fold(w) if world.system.boundary == "clip" else j  # elsewhere s' says it
@@ -80,45 +88,132 @@ def simulate(
     acted = np.array(agent.policy)
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
-        end = min(done + block, K, next(iter(look for look in looks if look > done), K))
+        end = min(done + block, next(k for k in looks if k > done))
         part, begun = slice(done, end), time.perf_counter()
-        draws = Draws(starts[part], j[part], measured[part])
+        draws = Draws(starts[part], j[part], measured[part], hidden)
         agent.run(arena, draws, acted, gap[part], reward[part], switched[part])
         done = part.stop
         took = max(time.perf_counter() - begun, 1e-9)
         block = max(1, min(4 * block, int(block * BLOCK_SECONDS / took)))
-        if done in looks:
-            stopped = looks[done]()
+        stopped = done in stops and stops[done]()
+        if isinstance(agent, InformedAgent) and (done in LOOKS or done == K or stopped):
+            agent.look()
         if progress is not None:
             progress(done, K)
     return Run(gap[:done], reward[:done], switched[:done])
 
 
-def _looks(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:
-    """What to look at after which episodes, in order; each says whether to stop."""
-
-    def check() -> bool:
-        if isinstance(agent, InformedAgent):
-            agent.look()
+def _hides(agent: Agent, world: World, censored: bool) -> bool:
+    """Whether the edges of this world hide W from this agent; one that is misled by that says so."""
+    if not (censored and world.system.boundary == "clip" and isinstance(agent, InformedAgent)):
         return False
+    if agent.estimator is not None:
+        raise ValueError(
+            f"censored=True hides W at the edges, and {agent.estimator.name} needs it there; leave f as told "
+            "(estimator=None), or let W be measured"
+        )
+    if not agent.reads_hidden:
+        warnings.warn(
+            f"{agent.name} takes a W that an edge hides for the nearest that explains it, which biases what it learns; "
+            "UCBVI-f does not",
+            CensoredWarning,
+            stacklevel=3,
+        )
+    return True
 
-    looks: dict[int, Callable[[], bool]] = {k: check for k in sorted(LOOKS) if k < K} | {K: check}
+
+def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:
+    """After which episodes to look whether to stop, in order; each says so."""
     if stop_when is None:
-        return looks
+        return {}
     wanted = real("stop_when", stop_when, 0, open_low=True)
     if not isinstance(agent, InformedAgent):
         raise TypeError(f"stop_when needs a certificate, and {agent.name} gives none; use UCBVI-f or UCB-f")
     agent.check_certifiable(K)
 
     def certified() -> bool:
-        check()
         return agent.certificate().average(world.start) <= wanted
 
-    k = 1
+    stops, k = {}, 1
     while k < K:
-        looks[k] = certified
+        stops[k] = certified
         k = max(k + 1, k + k // 20)
-    return dict(sorted(looks.items()))
+    return stops
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What was done, and paid, in episodes that really happened."""
+
+    reward: NDArray[np.float64]  # [K] the discounted return
+    states: NDArray[np.int64]  # [K, H+1]
+    actions: NDArray[np.int64]  # [K, H]
+
+
+Player = Agent | Policy
+
+
+def replay(
+    player: Player | Callable[[int], Player],
+    disturbances: ArrayLike,
+    start: int | None = None,
+    carry: bool = True,
+    censored: bool = False,
+    progress: Progress | None = None,
+) -> Replay:
+    """Run an agent, which learns as it goes, or a fixed policy through episodes that happened, in their order.
+
+    Parameters
+    ----------
+    player
+        An agent, a :class:`ucbf.Policy`, or a function of the episode that gives one: for prices that change every day.
+    disturbances
+        [K, H] W of every step.
+    start
+        The first state; the one nearest to 0 if None.
+    carry
+        Whether an episode starts where the one before ended. What is there at its start is then charged at its terminal
+        reward, as what is left at its end is paid: each episode is judged by what it added.
+    censored
+        Whether clipped edges hide W from an agent.
+    """
+    w = integers("disturbances", disturbances)
+    choose: Callable[[int], Player] = player if callable(player) else lambda k: player
+    system = _player(choose(0)).system
+    if w.ndim != 2 or w.shape[1] != system.horizon or not len(w):
+        raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {system.horizon}")
+    first, last = system.states[0], system.states[-1]
+    begin = min(max(0, first), last) if start is None else whole("start", start, first, last)
+    K, H = w.shape
+    reward, states, actions = np.zeros(K), np.empty((K, H + 1), np.int64), np.empty((K, H), np.int64)
+    s = begin
+    for k in range(K):
+        now = _player(choose(k))
+        system = now.system
+        system.fold(w[k])
+        states[k, 0] = s = s if carry else begin
+        paid = -float(system.terminal[s - first]) if carry else 0.0
+        for h in range(H):
+            a = now.act(h, s) if isinstance(now, Agent) else int(now.actions[h, s - first])
+            raw = int(system.f[h, s - first, a]) + int(w[k, h])
+            after = int(system.meet_boundary(np.array([raw]))[0]) + first
+            paid += system.discount**h * float(system.reward[h, s - first, a])
+            if system.landing is not None:
+                paid += system.discount**h * float(system.landing[h, raw - system.raw_states[0]])
+            if isinstance(now, Agent):
+                now.observe(h, s, a, after, disturbance=None if censored else int(w[k, h]))
+            actions[k, h], states[k, h + 1] = a, after
+            s = after
+        reward[k] = paid + system.discount**H * float(system.terminal[s - first])
+        if progress is not None:
+            progress(k + 1, K)
+    return Replay(reward, states, actions)
+
+
+def _player(given: Any) -> Player:
+    if not isinstance(given, Agent | Policy):
+        raise TypeError(f"player is {given!r:.60}; give an agent, or a ucbf.Policy")
+    return given
 
 
 def learn(

@@ -203,6 +203,11 @@ class System:
         return range(self.disturbance_range[0] - self.slack, self.disturbance_range[1] + self.slack + 1)
 
     @property
+    def n_possible(self) -> int:
+        """How many residuals, the first ones, may occur."""
+        return min(len(self.declared_residuals), len(self.residuals))
+
+    @property
     def raw_states(self) -> range:
         """Every z = after-state + residual: the axis of ``landing``."""
         return range(self.after_states[0] + self.residuals[0], self.after_states[-1] + self.residuals[-1] + 1)
@@ -436,6 +441,8 @@ def _evaluated(
                 f"{name}, called with arrays of shape {shape}, returned shape {np.shape(table)}; "
                 "write it with numpy functions, so that it answers for all at once"
             )
+    if all(np.array_equal(table, tables[0]) for table in tables[1:]):
+        tables = tables[:1]
     return np.stack([np.broadcast_to(array_of(name, table), shape) for table in tables])
 
 

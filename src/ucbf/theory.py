@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.bonuses import lipschitz_of, steepest
-from ucbf.certificates import error_parts, gap_bounds
+from ucbf.certificates import error_parts, gap_bounds, log_share
 from ucbf.checks import real, whole
 from ucbf.planning import optimal
 from ucbf.system import System
@@ -91,7 +91,7 @@ def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
     width = 2 * float((system.discount ** np.arange(H) * (units.cap - units.floor)).sum()) * units.scale
 
     def bound(k: int) -> float:
-        return width * float(np.sqrt(np.log(np.pi**2 / 3 * k**2 * X * H / p) / (2 * k)))
+        return width * float(np.sqrt(log_share(k, 2 * X * H, p) / (2 * k)))
 
     k = 2
     while bound(k) > asked:

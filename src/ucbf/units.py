@@ -27,8 +27,7 @@ class Units(NamedTuple):
 def units_of(system: System) -> Units:
     """The units in which values span at most H."""
     H, m = system.horizon, system.mechanics
-    least, most = reward_range(system)
-    if least >= 0 and most <= 1 and not system.terminal.any():
+    if in_paper_units(system):
         return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))), frozen(np.zeros(H)))
     high, low = np.empty((H + 1, system.n_states)), np.empty((H + 1, system.n_states))
     high[H] = low[H] = system.terminal
@@ -42,6 +41,12 @@ def units_of(system: System) -> Units:
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
     return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
+
+
+def in_paper_units(system: System) -> bool:
+    """Whether every step pays between 0 and 1, and the end nothing, as the paper's proofs assume."""
+    least, most = reward_range(system)
+    return bool(least >= 0 and most <= 1 and not system.terminal.any())
 
 
 def in_units(mechanics: Mechanics, units: Units) -> Mechanics:

@@ -19,7 +19,7 @@ from ucbf import kernels
 from ucbf.checks import whole
 from ucbf.planning import checked_policy
 from ucbf.saving import Saved, write
-from ucbf.system import WRAP, System
+from ucbf.system import System
 from ucbf.units import in_units, units_of
 
 
@@ -71,6 +71,11 @@ class Agent(ABC):
     def uses_residual(self) -> bool:
         """Whether ``update`` looks at j; if not, transitions need not agree with f."""
         return True
+
+    @property
+    def reads_hidden(self) -> bool:
+        """Whether ``update`` may be given ~j: an edge hid W, and says that it was at most (at least, above) j."""
+        return False
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
@@ -164,9 +169,7 @@ class Agent(ABC):
         last = len(system.declared_residuals) - 1
         edge = kernels.is_edge(told, s_next)
         low_edge, high_edge = edge and s_next == 0, edge and s_next == system.n_states - 1
-        j = s_next + told.shift - int(first[h % len(first), s, a])
-        if told.boundary == WRAP:
-            j %= system.n_states
+        j = int(kernels.residual_of(told, first, h, s, a, s_next))
         if (j < 0 and not high_edge) or (j > last and not low_edge):
             self._meet_outside(
                 f"{self._named(h, s, a)} to {s_next + system.state_offset} the residual is {j + system.residuals[0]}, "
@@ -179,6 +182,8 @@ class Agent(ABC):
             if edge:
                 self._check_agreement(h, s, a, s_next, disturbance)
                 return measured
+        elif self.reads_hidden:
+            return int(kernels.as_seen(told, h, s, a, s_next, 0, True))
         elif edge and (system.slack or (low_edge and j > 0) or (high_edge and j < last)):
             self._meet_censored(h, s, a, s_next)
         if not edge:  # f may have been repaired since

@@ -137,7 +137,7 @@ class InformedAgent(CompiledAgent):
         """Learn from one transition between state indices."""
         super().update(h, s, a, s_next, j)
         if isinstance(self.estimator, Estimator) and self._shows_all[h % len(self._shows_all), s, a]:
-            told = kernels.residual_as_told(self.told, self.learner.model.first, h, s, a, s_next)
+            told = kernels.residual_of(self.told, self.learner.model.first, h, s, a, s_next)
             self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
 
     def renew(self) -> None:
@@ -246,7 +246,7 @@ class InformedAgent(CompiledAgent):
             follows = ahead[h][leaning[h % len(leaning)]]
             weight, bonus = self._weight_and_bonus(h)
             q[h][exists] = (weight * reward[exists] + follows[exists]) + bonus
-        return q * self.units.scale
+        return self._in_user_units(q)
 
     def _weight_and_bonus(self, h: int) -> tuple[float, float]:
         return 1.0, 0.0

@@ -9,10 +9,11 @@ import numpy as np
 from ucbf import kernels
 from ucbf.agents.informed import InformedAgent
 from ucbf.bonuses import bonus_of, log_term, scale_of
-from ucbf.certificates import Certificate, gap_bounds, in_paper_units
+from ucbf.certificates import Certificate, gap_bounds, log_share
 from ucbf.checks import one_of, real
 from ucbf.estimators.base import Named
 from ucbf.system import System
+from ucbf.units import in_paper_units
 
 BONUSES = ("theorem", "online", "experiment", "published")
 CLOCKS = ("episode", "update")
@@ -138,7 +139,7 @@ class UCBf(InformedAgent):
         if not in_paper_units(system):
             raise ValueError("the proof is of rewards between 0 and 1 and nothing at the end; use UCBVI-f")
         t = max(int(self.inner.visits.max()) + episodes, 1)
-        needed = float(np.log(np.pi**2 / 3 * t**2 * self.told.n_after * system.horizon / p))
+        needed = log_share(t, 2 * self.told.n_after * system.horizon, p)
         if params["c"] ** 2 * log_term(system, params["p"]) < needed:
             least = float(np.sqrt(needed / log_term(system, params["p"])))
             raise ValueError(

@@ -25,6 +25,11 @@ class UCBVIf(InformedAgent):
     the same for all pairs and change no decision; the error of the means serves in the certificate. Regret
     O(H² sqrt(K)), free of S, A and L; a plan takes HS(W + A) time, and SH numbers of memory.
 
+    At a clipped edge where W was not measured it uses what the edge says, that W was at most or at least something: the
+    law is then the product-limit estimate (Kaplan, Meier 1958; where both edges hide, the self-consistent one of
+    Turnbull 1974). It needs no more than that every W is seen from some states. What no state ever shows is believed
+    at the end of W's range, so that it is worth finding out.
+
     Parameters
     ----------
     system
@@ -70,10 +75,13 @@ class UCBVIf(InformedAgent):
         H, S, R = system.horizon, system.n_states, self.told.n_residuals
         self.prior = self._prior_counts(prior, weight, 1 if stationary else H)
         guess = np.zeros(R)
-        possible = min(len(system.declared_residuals), R)
-        guess[:possible] = 1 / possible
+        guess[: system.n_possible] = 1 / system.n_possible
         learner = kernels.UCBVIfState(
             counts=np.array(self.prior),
+            below=np.zeros_like(self.prior),
+            above=np.zeros_like(self.prior),
+            law=np.tile(guess, (len(self.prior), 1)),
+            room=np.zeros((2, R)),
             guess=frozen(guess),
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
@@ -101,17 +109,42 @@ class UCBVIf(InformedAgent):
             counts[:, system.fold(prior.values[i])] += episodes * prior.pmf[:, i]
         return frozen(counts)
 
+    def moved_to(self, system: System) -> UCBVIf:
+        """An agent that knows of W what this one does, in another system: other prices, other costs, the same W."""
+        if system.residuals != self.system.residuals or system.horizon != self.system.horizon:
+            raise ValueError(
+                f"the other system has W in {system.residuals} over {system.horizon} steps, this one in "
+                f"{self.system.residuals} over {self.system.horizon}; declare the same disturbance_range and horizon"
+            )
+        if self.estimator is not None:
+            raise ValueError("an agent that repairs f cannot be moved: another system has another f")
+        moved = UCBVIf(system, **{name: value for name, value in self.params.items() if name != "estimator"})
+        for mine, theirs in zip(
+            (moved.inner.counts, moved.inner.below, moved.inner.above, moved.inner.visits),
+            (self.inner.counts, self.inner.below, self.inner.above, self.inner.visits),
+            strict=True,
+        ):
+            mine[...] = theirs
+        moved.inner.watch.tally[[kernels.OUTSIDE, kernels.CENSORED]] = self.inner.watch.tally[
+            [kernels.OUTSIDE, kernels.CENSORED]
+        ]
+        return moved
+
     def _usual_eta(self, H: int) -> float:
         return 0.05
+
+    @property
+    def reads_hidden(self) -> bool:
+        """Whether it learns from what an edge says of a W that it hides; not while f is being repaired."""
+        return self.estimator is None
 
     @property
     def law(self) -> Disturbance:
         """The law of W as it is believed now; uniform over what may occur where nothing was seen."""
         self.renew()
-        counts = self.inner.counts
-        total = counts.sum(axis=1, keepdims=True)
-        pmf = np.where(total > 0, counts / np.where(total > 0, total, 1), self.inner.guess)
-        return Disturbance(pmf, low=self.system.residuals[0])
+        kernels.believe(self.told, self.inner)
+        law = self.inner.law
+        return Disturbance(law / law.sum(axis=1, keepdims=True), low=self.system.residuals[0])
 
     def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:
         """How far from optimal the policy can be, for every first state: :mod:`ucbf.certificates`.

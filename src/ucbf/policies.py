@@ -1,0 +1,211 @@
+"""A policy in the user's words: as a table, and as the rule it follows where there is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.checks import frozen
+from ucbf.files import write_whole
+from ucbf.planning import checked_policy
+from ucbf.system import System
+
+MOST_PIECES = 4  # of a rule that can still be read
+
+
+class Words(NamedTuple):
+    """What things are called, and what an index means."""
+
+    state: str = "state"
+    action: str = "action"
+    step: str = "step"
+    unit: float = 1.0  # of the states
+    amounts: NDArray[np.float64] | None = None  # [A] what each action means; its number if None
+    verb: str | None = None  # of an action that raises the state: "order"
+    steps: tuple[str, ...] | None = None  # [H] names of the steps; numbered from 1 if None
+
+
+class Rule(NamedTuple):
+    """What a policy does at one step.
+
+    kind: "up to" (raise the state to ``level`` when it is below ``threshold``), "down to" (lower it to ``level`` when
+    it is above ``threshold``), "pieces" (one action for each range of states) or "none"
+    """
+
+    kind: str
+    text: str
+    threshold: float | None = None
+    level: float | None = None
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Policy:
+    """The actions of a policy, and how to read them.
+
+    Parameters
+    ----------
+    system
+        The system it is for.
+    actions
+        [H, S], or [S] for the same at every step: ``agent.policy``, ``plan.policy``.
+    words
+        What states, actions and steps are called.
+
+    Examples
+    --------
+    >>> import ucbf
+    >>> shop = ucbf.systems.Inventory(capacity=6, max_demand=3, horizon=2, order_cost=2, salvage=0)
+    >>> policy = shop.policy(ucbf.optimal(shop.world()))
+    >>> print(policy)
+    day 1: order up to 4 when below 1
+    day 2: order up to 2 when below 1
+    >>> policy.rows()[0]
+    {'day': '1', 'stock': 0.0, 'order': 4.0}
+    """
+
+    system: System
+    actions: NDArray[np.int64]  # [H, S]
+    words: Words
+
+    def __init__(self, system: System, actions: ArrayLike, words: Words | None = None) -> None:
+        object.__setattr__(self, "system", system)
+        object.__setattr__(self, "actions", frozen(checked_policy(system, actions)))
+        object.__setattr__(self, "words", words or Words())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.actions, dtype=dtype)
+
+    # -- as numbers -------------------------------------------------------------------------------
+
+    @property
+    def states(self) -> NDArray[np.float64]:
+        """[S] the states, in the user's units."""
+        return np.array(self.system.states) * self.words.unit
+
+    @property
+    def amounts(self) -> NDArray[np.float64]:
+        """[H, S] what is done, in the user's units."""
+        meaning = self.words.amounts
+        return self.actions.astype(np.float64) if meaning is None else meaning[self.actions]
+
+    @property
+    def step_names(self) -> Sequence[str]:
+        """[H] what the steps are called."""
+        return self.words.steps or [str(h + 1) for h in range(self.system.horizon)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for every step and state."""
+        words, amounts = self.words, self.amounts
+        return [
+            {words.step: step, words.state: float(state), words.action: float(amounts[h, s])}
+            for h, step in enumerate(self.step_names)
+            for s, state in enumerate(self.states)
+        ]
+
+    def table(self) -> Any:
+        """The rows as a pandas table; as one of pyarrow's where pandas is not installed."""
+        import pyarrow
+
+        rows = self.rows()
+        try:
+            import pandas
+        except ImportError:
+            return pyarrow.Table.from_pylist(rows)
+        return pandas.DataFrame(rows)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a file, whole or not at all."""
+        rows = self.rows()
+        lines = [",".join(rows[0]), *(",".join(_plain(value) for value in row.values()) for row in rows)]
+        write_whole(Path(path), ("\n".join(lines) + "\n").encode())
+
+    # -- as a rule --------------------------------------------------------------------------------
+
+    def rules(self) -> list[Rule]:
+        """[H] what it does at each step, where that can be said in a line."""
+        return [self._rule(h) for h in range(self.system.horizon)]
+
+    def __str__(self) -> str:
+        """A line for each run of steps with the same rule."""
+        rules, names, lines, h = self.rules(), self.step_names, [], 0
+        while h < len(rules):
+            end = h
+            while end + 1 < len(rules) and rules[end + 1].text == rules[h].text:
+                end += 1
+            name = self.words.step if self.words.steps is None else ""
+            span = names[h] if end == h else f"{names[h]} to {names[end]}"
+            lines.append(f"{name} {span}: {rules[h].text}".strip())
+            h = end + 1
+        return "\n".join(lines)
+
+    def _rule(self, h: int) -> Rule:
+        amounts, states, u = self.amounts[h], self.states, self.words.unit
+        acts = np.abs(amounts) > 1e-9
+        if not acts.any():
+            return Rule("pieces", f"{self._do(0.0)} always")
+        if self.words.verb is not None:
+            rule = self._up_to(amounts, states, acts)
+            if rule is not None:
+                return rule
+        rule = self._down_to(amounts, states, acts)
+        if rule is not None:
+            return rule
+        cuts = np.flatnonzero(np.diff(amounts)) + 1
+        if len(cuts) >= MOST_PIECES:
+            return Rule("none", "no simple rule; see the table")
+        starts = [0, *cuts]
+        pieces = []
+        for start, stop in zip(starts, [*cuts, len(states)], strict=True):
+            low, high = states[start], states[stop - 1]
+            where = "always" if stop - start == len(states) else (
+                f"up to {high:g}" if start == 0 else f"from {low:g} on" if stop == len(states) else
+                f"at {low:g}" if stop == start + 1 else f"from {low:g} to {high:g}"
+            )  # fmt: skip
+            pieces.append(f"{self._do(amounts[start])} {where}")
+        return Rule("pieces", ", ".join(pieces), threshold=float(states[cuts[0]] - u / 2) if len(cuts) == 1 else None)
+
+    def _up_to(self, amounts: NDArray[np.float64], states: NDArray[np.float64], acts: NDArray[np.bool_]) -> Rule | None:
+        """Raise to one level from every state below a threshold, as far as a single action reaches."""
+        n = int(acts.sum())
+        if not acts[:n].all() or (amounts[acts] < 0).any():
+            return None
+        reached = states[:n] + amounts[:n]
+        level, most = float(reached.max()), float(self.amounts.max())
+        short = np.abs(reached - level) > 1e-9
+        if (np.abs(amounts[:n][short] - most) > 1e-9).any():
+            return None
+        threshold = float(states[n]) if n < len(states) else float(states[-1]) + self.words.unit
+        text = f"{self.words.verb} up to {level:g}"
+        if threshold < level - 1e-9:
+            text += f" when below {threshold:g}"
+        return Rule("up to", text, threshold, level)
+
+    def _down_to(
+        self, amounts: NDArray[np.float64], states: NDArray[np.float64], acts: NDArray[np.bool_]
+    ) -> Rule | None:
+        """Lower to one level from every state above a threshold, as far as a single action reaches."""
+        n = int(acts.sum())
+        if n < 2 or not acts[len(states) - n :].all() or (amounts[acts] <= 0).any() or self.words.verb is not None:
+            return None
+        left = states[-n:] - amounts[-n:]
+        level, most = float(left.min()), float(self.amounts.max())
+        beyond = np.abs(left - level) > 1e-9
+        if (np.abs(amounts[-n:][beyond] - most) > 1e-9).any() or beyond.all() or len(np.unique(amounts[-n:])) < 2:
+            return None
+        threshold = float(states[-n - 1]) if n < len(states) else float(states[0])
+        limit = f", at most {most:g}" if beyond.any() else ""
+        when = f" when above {threshold:g}" if threshold > level + 1e-9 else ""
+        return Rule("down to", f"{self.words.action} down to {level:g}{limit}{when}", threshold, level)
+
+    def _do(self, amount: float) -> str:
+        return f"{self.words.action} {amount:g}" if abs(amount) > 1e-9 else f"no {self.words.action}"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,53 @@
+"""Simple rules that a practitioner would use, to compare a learned policy with. Each gives a policy [H, S]."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.checks import numbers
+from ucbf.disturbance import Disturbance
+from ucbf.planning import check_law, plan
+from ucbf.system import System
+
+
+def myopic(system: System, law: Disturbance) -> NDArray[np.int64]:
+    """The best action if every step were the last: what it pays on average, and the terminal reward where it ends."""
+    check_law(system, law)
+    m, j = system.mechanics, system.fold(law.values)
+    policy = np.empty(system.f.shape[:2], np.int64)
+    for h in range(system.horizon):
+        raw = m.landing[h % len(m.landing)] + m.discount * m.terminal[m.next_state]
+        ahead = np.zeros(m.n_after)
+        for i, p in zip(j, law.pmf[h % len(law.pmf)], strict=True):
+            ahead += p * raw[i : i + m.n_after]
+        policy[h] = (m.reward[h % len(m.reward)] + ahead[m.after[h % len(m.after)]]).argmax(axis=1)
+    return policy
+
+
+def certainty_equivalent(system: System, law: Disturbance) -> NDArray[np.int64]:
+    """The best plan if W were always its mean, rounded."""
+    check_law(system, law)
+    means = [round(law.mean(h)) - law.low for h in range(len(law.pmf))]
+    return plan(system, Disturbance(np.eye(len(law.values))[means], low=law.low)).policy
+
+
+def up_to(system: System, levels: ArrayLike, thresholds: ArrayLike | None = None) -> NDArray[np.int64]:
+    """Raise the state to a level whenever it is below a threshold (below the level, if None).
+
+    levels, thresholds: one number, or [H] one for each step. Of the actions that exist it takes the one that leads
+    nearest to the level without passing it; at or above the threshold, the one that raises the state least.
+    """
+    H, S = system.f.shape[:2]
+    level = np.broadcast_to(numbers("levels", levels), (H,))
+    threshold = level if thresholds is None else np.broadcast_to(numbers("thresholds", thresholds), (H,))
+    states = np.array(system.states)
+    policy = np.empty((H, S), np.int64)
+    for h in range(H):
+        base = np.where(system.allowed[h], system.f[h], np.iinfo(np.int64).max).min(axis=1)  # raised least
+        raised = states[:, None] + (system.f[h] - base[:, None])
+        fits = system.allowed[h] & (raised <= np.maximum(level[h], states)[:, None])
+        highest = np.where(fits, system.f[h], -np.inf).argmax(axis=1)
+        lowest = np.where(system.allowed[h], system.f[h], np.inf).argmin(axis=1)
+        policy[h] = np.where(states < threshold[h], highest, lowest)
+    return policy

@@ -1,0 +1,202 @@
+"""What the ready systems have in common: natural units on one side, a :class:`ucbf.System` of integers on the other."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.checks import integers, numbers, real, whole
+from ucbf.disturbance import Disturbance
+from ucbf.planning import evaluate
+from ucbf.policies import Policy, Words
+from ucbf.rules import certainty_equivalent, myopic
+from ucbf.system import System
+from ucbf.world import World
+
+Kind = TypeVar("Kind", bound="Ready")
+PerStep = float | tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready(ABC):
+    """A kind of system that is met often: a builder of a :class:`ucbf.System` and, given a law, of a World.
+
+    Amounts are in the user's units, costs too; states and actions of the system are whole multiples of ``unit``. The
+    *amount* is what is not known beforehand, in the user's words: a demand, an inflow, arrivals. Subclasses say what
+    it does: W = sign (amount - profile).
+    """
+
+    kind: ClassVar[str]  # the name of the system in commands
+    amount_name: ClassVar[str]
+    state_name: ClassVar[str]
+    action_name: ClassVar[str]
+    step_name: ClassVar[str]
+    sign: ClassVar[int]  # whether the amount adds to the state (1) or is taken from it (-1)
+    raises: ClassVar[str | None] = None  # the verb of an action that raises the state, as in "order up to 23"
+
+    horizon: int
+    unit: float = 1.0
+    profile: PerStep = 0.0
+    discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole("horizon", self.horizon, 1)
+        real("unit", self.unit, 0, open_low=True)
+        real("discount", self.discount, 0, 1, open_low=True)
+        self.per_step("profile")
+        self.check()
+        low, high = self.amount_range
+        if low > high:
+            raise ValueError(
+                f"the {self.amount_name} is from {low:g} to {high:g}; the first must not exceed the second"
+            )
+
+    # -- what a kind of system supplies -----------------------------------------------------------
+
+    @abstractmethod
+    def check(self) -> None:
+        """An error for a parameter that makes no sense."""
+
+    @property
+    @abstractmethod
+    def amount_range(self) -> tuple[float, float]:
+        """The smallest and the largest amount."""
+
+    @property
+    @abstractmethod
+    def action_amounts(self) -> NDArray[Any]:
+        """[A] what each action means, in the user's units."""
+
+    @abstractmethod
+    def build(self, low: int, high: int) -> System:
+        """The system, W being from low to high."""
+
+    # -- the system, and a world of it ------------------------------------------------------------
+
+    @cached_property
+    def system(self) -> System:
+        """What a learner is told."""
+        low, high = self.amount_range
+        ends = self.sign * (self.units([low, high])[:, None] - self.expected)
+        return self.build(int(ends.min()), int(ends.max()))
+
+    def world(self, law: Disturbance | None = None, start: float | ArrayLike | None = None) -> World:
+        """A world with this law of the amount, in multiples of ``unit``; a bell-shaped one, to try it, if None.
+
+        start: the first state in the user's units, or probabilities [S]; uniform if None
+        """
+        if start is not None and np.ndim(start) == 0:
+            start = int(self.units(start))
+        return World(self.system, self.disturbance(self.bell() if law is None else law), start)
+
+    def bell(self) -> Disturbance:
+        """A law of the amount to try the system with: binomial, a third of the way from the least to the most."""
+        low, high = (int(x) for x in self.units(self.amount_range))
+        n = high - low
+        return Disturbance([math.comb(n, i) * (1 / 3) ** i * (2 / 3) ** (n - i) for i in range(n + 1)], low=low)
+
+    def disturbance(self, law: Disturbance) -> Disturbance:
+        """The law of W, from that of the amount in multiples of ``unit``."""
+        if not isinstance(law, Disturbance):
+            raise TypeError(f"law is {law!r:.60}; give a ucbf.Disturbance of the {self.amount_name}")
+        if not self.expected.any():
+            return law if self.sign > 0 else Disturbance(law.pmf[:, ::-1], low=-law.high)
+        if len(law.pmf) not in (1, self.horizon):
+            raise ValueError(
+                f"the law has {len(law.pmf)} steps and the system {self.horizon}; give one row, or one each"
+            )
+        w = self.sign * (law.values - self.expected[:, None])  # [H, n]
+        pmf = np.zeros((self.horizon, int(w.max() - w.min()) + 1))
+        np.put_along_axis(pmf, w - w.min(), np.broadcast_to(law.pmf, w.shape), axis=1)
+        return Disturbance(pmf, low=int(w.min()))
+
+    def amounts(self, law: Disturbance) -> Disturbance:
+        """The law of the amount, in multiples of ``unit``, from that of W: the inverse of :meth:`disturbance`."""
+        flipped = law if self.sign > 0 else Disturbance(law.pmf[:, ::-1], low=-law.high)
+        if not self.expected.any():
+            return flipped
+        values = flipped.values + self.expected[:, None]
+        pmf = np.zeros((self.horizon, int(values.max() - values.min()) + 1))
+        np.put_along_axis(pmf, values - values.min(), np.broadcast_to(flipped.pmf, values.shape), axis=1)
+        return Disturbance(pmf, low=int(values.min()))
+
+    def disturbances(self, amounts: ArrayLike) -> NDArray[np.int64]:
+        """[K, H] W of measured amounts [K, H], rounded to whole multiples of ``unit``."""
+        table = numbers(self.amount_name, amounts)
+        if table.ndim != 2 or table.shape[1] != self.horizon:
+            raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.horizon}")
+        w: NDArray[np.int64] = self.sign * (self.units(table) - self.expected)
+        return w
+
+    # -- policies ---------------------------------------------------------------------------------
+
+    def policy(self, given: Any, steps: tuple[str, ...] | None = None) -> Policy:
+        """A policy in the words of this system: of an agent, of a plan, or its actions [H, S].
+
+        steps: names of the steps, such as the days of the week
+        """
+        words = Words(
+            self.state_name, self.action_name, self.step_name, self.unit, self.action_amounts, self.raises, steps
+        )
+        return Policy(self.system, getattr(given, "policy", given), words)
+
+    def rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+        """What practitioners would do, given a law of W: policies [H, S] by name."""
+        return {
+            "myopic": myopic(self.system, law),
+            "certainty-equivalent": certainty_equivalent(self.system, law),
+            **self.own_rules(law),
+        }
+
+    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+        """Rules that are used for this kind of system only."""
+        return {}
+
+    def best_of(self, law: Disturbance, choices: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The policy with the highest value, averaged over the first states, if W follows the law."""
+        world = World(self.system, law)
+        return max(choices, key=lambda policy: float(evaluate(world, policy)[0].mean()))
+
+    def replace(self: Kind, **changes: Any) -> Kind:
+        """The same with some parameters changed."""
+        return replace(self, **changes)
+
+    # -- units ------------------------------------------------------------------------------------
+
+    def units(self, amounts: ArrayLike) -> NDArray[np.int64]:
+        """Amounts as whole multiples of ``unit``, rounded."""
+        return np.rint(np.asarray(amounts, dtype=np.float64) / self.unit).astype(np.int64)
+
+    @property
+    def expected(self) -> NDArray[np.int64]:
+        """[H] the profile in multiples of ``unit``."""
+        return self.units(self.per_step("profile"))
+
+    def per_step(self, name: str) -> NDArray[np.float64]:
+        """[H] a parameter that is one number or one for each step."""
+        value = numbers(name, getattr(self, name))
+        if value.shape not in {(), (self.horizon,)}:
+            raise ValueError(f"{name} has {value.size} numbers; give one, or one for each of the {self.horizon} steps")
+        return np.broadcast_to(value, (self.horizon,))
+
+    def at_least(self, low: float, *names: str, open_low: bool = False) -> None:
+        """An error for a parameter below ``low``."""
+        for name in names:
+            for value in np.atleast_1d(getattr(self, name)):
+                real(name, value, low, open_low=open_low)
+
+    def multiple(self, name: str, low: float = 0) -> int:
+        """A parameter in multiples of ``unit``; an error unless it is whole."""
+        value = real(name, getattr(self, name), low) / self.unit
+        place = f"{name} / unit"
+        return int(integers(place, round(value, 9), lambda: place))
+
+    def parameters(self) -> dict[str, Any]:
+        """Names and values, as the constructor takes them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,0 +1,148 @@
+"""A store: order, meet the demand, hold what is left or lose what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.disturbance import Disturbance
+from ucbf.rules import up_to
+from ucbf.system import System
+from ucbf.systems.base import Ready
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inventory(Ready):
+    """Each step: order, which arrives at once; then demand comes, and what is not there is lost or owed.
+
+    Parameters
+    ----------
+    capacity
+        The most that can be in stock after ordering.
+    max_demand
+        The most that can be asked for in a step.
+    backlog
+        The most that customers wait for; what is asked for beyond is lost. 0: all that is not in stock is lost.
+    max_order
+        The most that can be ordered at once; as much as fits if None.
+    price
+        Paid by customers for each unit sold.
+    unit_cost, order_cost
+        Of each unit ordered, and of ordering at all.
+    holding
+        Of each unit left at the end of a step.
+    storage
+        Of each unit in stock right after ordering.
+    penalty
+        Of each unit missing at the end of a step: lost, or owed.
+    salvage
+        Worth of each unit left after the last step; unit_cost if None, as where business goes on.
+    horizon, discount
+        Steps of an episode; what a step later is worth less.
+    unit
+        All amounts are multiples of it.
+    profile
+        What is expected to be asked for at each step; W is then how much less was, and may be pooled over steps.
+
+    Examples
+    --------
+    >>> shop = Inventory(capacity=10, max_demand=6, horizon=5, unit_cost=2, order_cost=3, holding=1, penalty=9)
+    >>> shop.system
+    System(11 states 0..10, 11 actions, horizon 5, boundary 'clip', model_error 0)
+    """
+
+    kind = "inventory"
+    amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
+    sign = -1
+    raises = "order"
+
+    horizon: int = 7
+    capacity: float = 20
+    max_demand: float = 15
+    backlog: float = 0
+    max_order: float | None = None
+    price: float = 9
+    unit_cost: float = 4
+    order_cost: float = 0
+    holding: float = 0.5
+    storage: float = 0
+    penalty: float = 0
+    salvage: float | None = None
+
+    def check(self) -> None:
+        """An error for a parameter that makes no sense."""
+        self.at_least(0, "max_demand", "price", "unit_cost", "order_cost", "holding", "storage", "penalty")
+        self.at_least(self.unit, "capacity")
+        self.multiple("capacity")
+        self.multiple("backlog")
+        if self.max_order is not None:
+            self.multiple("max_order", self.unit)
+
+    @property
+    def amount_range(self) -> tuple[float, float]:
+        """No demand, and the most."""
+        return 0.0, self.max_demand
+
+    @property
+    def action_amounts(self) -> NDArray[Any]:
+        """[A] how much is ordered."""
+        most = self.multiple("capacity") + self.multiple("backlog")
+        if self.max_order is not None:
+            most = min(most, self.multiple("max_order"))
+        return np.arange(most + 1) * self.unit
+
+    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+        """Base-stock by the critical ratio of every step, and the best (s, S) of all pairs."""
+        demand = self.amounts(law)
+        salvage = self.unit_cost if self.salvage is None else self.salvage
+        short, over = self.price + self.penalty - self.unit_cost, self.unit_cost + self.holding - salvage
+        ratio = short / (short + over) if short > 0 and short + over > 0 else 0.0 if short <= 0 else 1.0
+        enough = np.cumsum(demand.pmf, axis=1) >= ratio - 1e-12
+        levels = demand.low + np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1)
+        levels = np.minimum(levels, self.multiple("capacity"))
+        rules = {"base-stock": up_to(self.system, levels)}
+        if self.order_cost > 0:
+            rules["(s, S)"] = self.best_of(law, self._pairs())
+        return rules
+
+    def _pairs(self) -> list[NDArray[np.int64]]:
+        """Policies that order up to S when below s, the same at every step; about 40 levels of each."""
+        states = self.system.states
+        grid = states[:: max(1, len(states) // 40)]
+        return [up_to(self.system, top, below) for top in grid for below in grid if below <= top]
+
+    def build(self, low: int, high: int) -> System:
+        """The system, W being from low to high."""
+        capacity, backlog, u = self.multiple("capacity"), self.multiple("backlog"), self.unit
+        expected, orders = self.expected, self.action_amounts
+        salvage = self.unit_cost if self.salvage is None else self.salvage
+
+        def reward(stock: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:
+            bought = self.unit_cost * orders[a] + self.order_cost * (a > 0)
+            full = (stock + a) * u
+            paid: NDArray[Any] = self.price * full - self.storage * np.maximum(full, 0) - bought  # as if all were sold
+            return paid
+
+        def landing(z: NDArray[np.int64]) -> NDArray[Any]:
+            unsold = self.price * np.maximum(z, -backlog)
+            cost = unsold + self.holding * np.maximum(z, 0) + self.penalty * np.maximum(-z, 0)
+            paid: NDArray[Any] = -u * cost
+            return paid
+
+        return System(
+            f=lambda h, stock, a: stock + a - expected[h],
+            reward=reward,
+            landing=landing,
+            allowed=lambda stock, a: stock + a <= capacity,
+            terminal=lambda stock: salvage * stock * u,
+            horizon=self.horizon,
+            boundary="clip",
+            discount=self.discount,
+            disturbance_range=(low, high),
+            state_offset=-backlog,
+            n_states=capacity + backlog + 1,
+            n_actions=len(orders),
+        )

@@ -1,0 +1,100 @@
+"""A queue whose service can be chosen: faster service costs, and so does waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.disturbance import Disturbance
+from ucbf.system import System
+from ucbf.systems.base import Ready
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue(Ready):
+    """Each step: choose how many to serve; then others arrive, and those who find no room are turned away.
+
+    Parameters
+    ----------
+    capacity
+        The most that can wait.
+    max_arrivals
+        The most that can arrive in a step.
+    service, service_cost
+        How many each choice serves in a step, and what it costs.
+    waiting_cost
+        Of each who waits at the end of a step.
+    rejection_cost
+        Of each who is turned away.
+    end_cost
+        Of each who waits after the last step.
+    horizon, discount
+        Steps of an episode; what a step later is worth less.
+    unit
+        How many count as one, where there are many.
+    profile
+        The arrivals expected at each step; W is then what came beyond them, and may be pooled over steps.
+    """
+
+    kind = "queue"
+    amount_name, state_name, action_name, step_name = "arrivals", "waiting", "service", "hour"
+    sign = 1
+
+    horizon: int = 12
+    capacity: float = 20
+    max_arrivals: float = 8
+    service: tuple[float, ...] = (0, 2, 4, 6)
+    service_cost: tuple[float, ...] = (0, 2, 5, 9)
+    waiting_cost: float = 1.0
+    rejection_cost: float = 20.0
+    end_cost: float = 0.0
+
+    def check(self) -> None:
+        """An error for a parameter that makes no sense."""
+        self.at_least(0, "max_arrivals", "service", "waiting_cost", "rejection_cost", "end_cost")
+        self.at_least(self.unit, "capacity")
+        self.multiple("capacity")
+        if len(self.service) != len(self.service_cost) or not self.service:
+            raise ValueError(
+                f"service has {len(self.service)} choices and service_cost {len(self.service_cost)}; give each its cost"
+            )
+
+    @property
+    def amount_range(self) -> tuple[float, float]:
+        """No arrivals, and the most."""
+        return 0.0, self.max_arrivals
+
+    @property
+    def action_amounts(self) -> NDArray[Any]:
+        """[A] how many each choice serves."""
+        return np.array(self.service, dtype=np.float64)
+
+    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+        """The best of the choices, whatever the queue."""
+        shape = self.system.f.shape[:2]
+        return {"one service": self.best_of(law, [np.full(shape, a) for a in range(len(self.service))])}
+
+    def build(self, low: int, high: int) -> System:
+        """The system, W being from low to high."""
+        capacity, expected, served = self.multiple("capacity"), self.expected, self.units(self.service)
+        costs = np.array(self.service_cost, dtype=np.float64)
+
+        def landing(z: NDArray[np.int64]) -> NDArray[Any]:
+            waiting = self.waiting_cost * np.clip(z, 0, capacity)
+            return -self.unit * (waiting + self.rejection_cost * np.maximum(z - capacity, 0))
+
+        return System(
+            f=lambda h, waiting, a: np.maximum(waiting - served[a], 0) + expected[h],
+            reward=lambda waiting, a: -costs[a],
+            landing=landing,
+            terminal=lambda waiting: -self.end_cost * self.unit * waiting,
+            horizon=self.horizon,
+            boundary="clip",
+            discount=self.discount,
+            disturbance_range=(low, high),
+            n_states=capacity + 1,
+            n_actions=len(costs),
+        )

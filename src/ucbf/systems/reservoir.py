@@ -1,0 +1,110 @@
+"""A reservoir: release water for its worth, before the inflow is known; what does not fit is spilled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.disturbance import Disturbance
+from ucbf.system import System
+from ucbf.systems.base import PerStep, Ready
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservoir(Ready):
+    """Each step: release some of the water that is there; then inflow comes, and what does not fit is spilled.
+
+    Parameters
+    ----------
+    capacity
+        The most that can be stored.
+    max_inflow
+        The most that can flow in during a step.
+    max_release
+        The most that can be released in a step; all that is stored if None.
+    value
+        Of each unit released; one number, or one for each step.
+    target, shortage_cost
+        What ought to be released at each step, and the cost of each unit less.
+    spill_cost
+        Of each unit that does not fit.
+    water_value
+        Worth of each unit stored after the last step.
+    horizon, discount
+        Steps of an episode; what a step later is worth less.
+    unit
+        All amounts are multiples of it.
+    profile
+        The inflow expected at each step; W is then what came beyond it, and may be pooled over steps.
+    """
+
+    kind = "reservoir"
+    amount_name, state_name, action_name, step_name = "inflow", "storage", "release", "month"
+    sign = 1
+
+    horizon: int = 12
+    capacity: float = 30
+    max_inflow: float = 15
+    max_release: float | None = None
+    value: PerStep = 1.0
+    target: PerStep = 5.0
+    shortage_cost: PerStep = 2.0
+    spill_cost: float = 0.0
+    water_value: float = 0.8
+
+    def check(self) -> None:
+        """An error for a parameter that makes no sense."""
+        self.at_least(0, "max_inflow", "target", "shortage_cost", "spill_cost")
+        self.at_least(self.unit, "capacity")
+        self.multiple("capacity")
+        if self.max_release is not None:
+            self.multiple("max_release", self.unit)
+        for name in ("value", "target", "shortage_cost"):
+            self.per_step(name)
+
+    @property
+    def amount_range(self) -> tuple[float, float]:
+        """No inflow, and the most."""
+        return 0.0, self.max_inflow
+
+    @property
+    def action_amounts(self) -> NDArray[Any]:
+        """[A] how much is released."""
+        most = self.multiple("capacity") if self.max_release is None else self.multiple("max_release")
+        return np.arange(most + 1) * self.unit
+
+    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+        """Release the target, or the mean inflow where there is none, as far as there is water."""
+        inflow = self.amounts(law)
+        mean = np.array([inflow.mean(h) for h in range(self.horizon)])
+        target = self.per_step("target")
+        wanted = self.units(target) if target.any() else np.rint(mean).astype(np.int64)
+        stored, most = np.array(self.system.states), len(self.action_amounts) - 1
+        name = "release the target" if target.any() else "release the mean inflow"
+        return {name: np.minimum(np.minimum(wanted[:, None], stored), most)}
+
+    def build(self, low: int, high: int) -> System:
+        """The system, W being from low to high."""
+        capacity, expected, released = self.multiple("capacity"), self.expected, self.action_amounts
+        value, target, shortage = (self.per_step(name) for name in ("value", "target", "shortage_cost"))
+
+        def reward(h: int, stored: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:
+            paid: NDArray[Any] = value[h] * released - shortage[h] * np.maximum(target[h] - released, 0)
+            return paid[a]
+
+        return System(
+            f=lambda h, stored, a: stored - a + expected[h],
+            reward=reward,
+            landing=lambda z: -self.spill_cost * self.unit * np.maximum(z - capacity, 0),
+            allowed=lambda stored, a: a <= stored,
+            terminal=lambda stored: self.water_value * self.unit * stored,
+            horizon=self.horizon,
+            boundary="clip",
+            discount=self.discount,
+            disturbance_range=(low, high),
+            n_states=capacity + 1,
+            n_actions=len(released),
+        )

@@ -1,0 +1,142 @@
+"""What a clipped edge hides: UCBVI-f learns the law all the same, and no agent is misled in silence."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ucbf
+from reference import kaplan_meier, turnbull
+
+MOST = 9
+
+
+def shop(horizon=1, capacity=MOST, **more):
+    """Lost sales: from an empty shelf one knows only that the demand was at least the stock."""
+    return ucbf.systems.Inventory(horizon=horizon, capacity=capacity, max_demand=MOST, salvage=0, **more)
+
+
+def pool(size, most):
+    """A state 0..size-1 that W moves from anywhere to anywhere: both edges hide."""
+    return ucbf.System(lambda s, a: s, 0.0, 1, "clip", disturbance_range=(-most, most), n_states=size, n_actions=1)
+
+
+def test_a_hidden_demand_is_shared_out_among_those_seen_further_on():
+    # Sold 2, 4 and 4 of plenty; once 3 of 3, which says that 3 or more were asked for.
+    # P(2) = 1/4. At 3 nobody was seen; what is left, 3/4, is all at 4.
+    agent = ucbf.UCBVIf(shop().system)
+    for sold in (2, 4, 4):
+        agent.observe(0, 9, 0, 9 - sold)
+    agent.observe(0, 3, 0, 0)
+    law = agent.law
+    assert dict(zip(-law.values, law.pmf[0], strict=True)) == pytest.approx(
+        {d: {2: 0.25, 4: 0.75}.get(d, 0.0) for d in range(MOST + 1)}
+    )
+
+
+def test_what_no_shelf_ever_showed_is_believed_at_the_end_of_the_range():
+    # Sold 1, then twice all of 5: P(1) = 1/3; of the rest it is only known that it is 5 or more.
+    agent = ucbf.UCBVIf(shop().system)
+    agent.observe(0, 9, 0, 8)
+    for _ in range(2):
+        agent.observe(0, 5, 0, 0)
+    assert agent.law.pmf[0][[MOST - 1, 0]] == pytest.approx([1 / 3, 2 / 3])
+
+
+@given(st.lists(st.tuples(st.integers(0, MOST), st.integers(0, MOST)), min_size=1, max_size=30))
+def test_one_edge_gives_the_product_limit_estimate(days):
+    agent = ucbf.UCBVIf(shop().system)
+    seen, hidden = [], []
+    for stock, demand in days:
+        left = max(stock - demand, 0)
+        agent.observe(0, stock, 0, left)
+        if left or stock == MOST:
+            seen.append(stock - left)
+        else:
+            hidden.append(stock)
+    np.testing.assert_allclose(agent.law.pmf[0][::-1], kaplan_meier(seen, hidden, MOST), atol=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3)), min_size=1, max_size=25))
+def test_two_edges_give_the_self_consistent_estimate(days):
+    agent = ucbf.UCBVIf(pool(5, 3))
+    seen, at_most, at_least = [], [], []
+    for s, w in days:
+        after = min(max(s + w, 0), 4)
+        agent.observe(0, s, 0, after)
+        j = after - s + 3
+        if after not in (0, 4) or (after == 0 and j <= 0) or (after == 4 and j >= 6):
+            seen.append(j)
+        else:
+            (at_most if after == 0 else at_least).append(j)
+    law = agent.law.pmf[0]
+    assert law.min() >= 0
+    if at_most and at_least:
+        expected = turnbull(seen, at_most, at_least, 6, passes=500)
+        assert likelihood(law, seen, at_most, at_least) >= likelihood(expected, seen, at_most, at_least) - 1e-6
+
+
+def likelihood(law, seen, at_most, at_least):
+    parts = [law[j] for j in seen] + [law[: b + 1].sum() for b in at_most] + [law[b:].sum() for b in at_least]
+    return float(np.log(parts).sum())
+
+
+def test_heavy_censoring_does_not_bias_the_law_and_a_naive_estimate_it_does():
+    # Stock is uniform on 0..9 and so is demand: about half of all periods end with an empty shelf.
+    world = shop().world(ucbf.Disturbance(np.full(MOST + 1, 0.1)))
+    agents = {n: ucbf.UCBVIf(world.system) for n in (200, 20_000)}
+    rng = np.random.default_rng(0)
+    empty, sold = 0, []
+    for n, agent in agents.items():
+        for _ in range(n):
+            stock, demand = rng.integers(0, MOST + 1, 2)
+            agent.observe(0, stock, 0, max(stock - demand, 0))
+            empty += demand >= stock
+            sold.append(min(stock, demand))
+    assert 0.45 < empty / len(sold) < 0.6
+    assert "an edge hid" in str(agents[20_000].model_check())
+    errors = {n: np.abs(agent.law.pmf[0] - 0.1).sum() / 2 for n, agent in agents.items()}
+    assert errors[20_000] < 0.03 < errors[200]
+    naive = np.bincount(sold, minlength=MOST + 1) / len(sold)
+    assert np.abs(naive - 0.1).sum() / 2 > 0.2
+
+
+def test_learning_behind_an_empty_shelf_comes_to_the_optimal_orders():
+    store = shop(horizon=4, price=9, unit_cost=4, holding=0.5)
+    world = store.world(ucbf.Disturbance([0.05, 0.05, 0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.05, 0.05]), start=0)
+    agent = ucbf.UCBVIf(world.system, stationary=True)
+    run = ucbf.simulate(agent, world, 2000, censored=True)
+    assert run.gap[-1] < 0.001 * ucbf.optimal(world).v[0, 0]
+    with pytest.raises(ValueError, match="an edge hid \\d+ disturbances"):
+        agent.certificate()
+    misled = ucbf.UCBf(world.system)
+    with pytest.warns(ucbf.CensoredWarning, match="UCBVI-f does not"):
+        wrong = ucbf.simulate(misled, world, 2000, censored=True)
+    assert wrong.gap[-1] > 10 * run.gap[-1]
+
+
+@pytest.mark.parametrize("make", [ucbf.UCBVIf, ucbf.UCBf])
+def test_hidden_from_a_simulation_is_hidden_from_an_observer(make):
+    world = shop(horizon=3).world(start=0)
+    one, other = make(world.system), make(world.system)
+    with pytest.warns(ucbf.CensoredWarning) if make is ucbf.UCBf else nullcontext():
+        ucbf.simulate(one, world, 40, seed=3, censored=True)
+        starts, w = world.draw(40, 3)
+        for k in range(40):
+            s = int(starts[k])
+            for h in range(3):
+                a = other.act(h, s)
+                after = max(s + a + w[k, h], 0)
+                other.observe(h, s, a, after)
+                s = after
+    for name, array in one.state.items():
+        np.testing.assert_array_equal(array, other.state[name], err_msg=name)
+
+
+def test_repair_needs_the_edges():
+    world = shop().world()
+    told = ucbf.corrupt(world.system, 2)
+    with pytest.raises(ValueError, match="OffsetPosterior needs it there"):
+        ucbf.simulate(ucbf.UCBVIf(told, estimator="OffsetPosterior"), world, 3, censored=True)
