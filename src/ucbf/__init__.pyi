@@ -1,3 +1,4 @@
+from ucbf import data as data
 from ucbf import estimators as estimators
 from ucbf import systems as systems
 from ucbf import theory as theory
@@ -19,6 +20,9 @@ from ucbf.agents import load as load
 from ucbf.agents import make_agent as make_agent
 from ucbf.certificates import Certificate as Certificate
 from ucbf.disturbance import Disturbance as Disturbance
+from ucbf.grid import Grid as Grid
+from ucbf.grid import GridAgent as GridAgent
+from ucbf.grid import GridPlan as GridPlan
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan

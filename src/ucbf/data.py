@@ -222,6 +222,8 @@ def _value_column(table: _Table, column: str | None, dates: str | None) -> str:
         if column not in table.columns:
             raise UserError(f"{table.source} has no column {column!r}; it has {', '.join(map(repr, table.columns))}")
         return column
+    if len(names) == 1:
+        return names[0]
     numeric = [n for n in names if table.columns[n] and _number(table.columns[n][0]) is not None]
     if len(numeric) != 1:
         found = ", ".join(map(repr, numeric or names)) or "none"

@@ -8,11 +8,12 @@ is r + landing, the last one's also γ times the terminal reward, so that discou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 from ucbf.checks import integers, one_of, whole
 
 if TYPE_CHECKING:
+    from ucbf.disturbance import Disturbance
+    from ucbf.grid import Grid
     from ucbf.world import World
 
 
@@ -41,6 +44,31 @@ def given_env(world: World, render_mode: str | None = None) -> WorldEnv:
 def given_vector_env(world: World, num_envs: int = 1, render_mode: None = None) -> WorldVectorEnv:
     """Many copies of any world at once; they are not rendered."""
     return WorldVectorEnv(world, num_envs)
+
+
+def system_env(
+    kind: str, render_mode: str | None = None, law: Disturbance | None = None, start: Any = None, **parameters: Any
+) -> WorldEnv:
+    """Build "ucbf/Inventory-v0" and the like: a ready system; keywords are its own and those of its ``world``."""
+    return WorldEnv(_system(kind, law, start, parameters), render_mode)
+
+
+def system_vector_env(
+    kind: str,
+    num_envs: int = 1,
+    render_mode: None = None,
+    law: Disturbance | None = None,
+    start: Any = None,
+    **parameters: Any,
+) -> WorldVectorEnv:
+    """Many copies of a ready system at once; they are not rendered."""
+    return WorldVectorEnv(_system(kind, law, start, parameters), num_envs)
+
+
+def _system(kind: str, law: Disturbance | None, start: Any, parameters: dict[str, Any]) -> World:
+    from ucbf.systems import SYSTEMS
+
+    return SYSTEMS[kind](**parameters).world(law, start)
 
 
 def _random(seed: int, arguments: dict[str, Any]) -> World:
@@ -154,6 +182,60 @@ class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any
     def _info(self) -> dict[str, Any]:
         shown = np.ones(self.num_envs, bool)
         return {"h": self._many.h.copy(), "_h": shown, "action_mask": self._many.masks(), "_action_mask": shown.copy()}
+
+
+class GridEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
+    """Build "ucbf/Grid-v0": a continuous system whose disturbances are drawn by a function of the user's.
+
+    Parameters
+    ----------
+    grid
+        The system; observations are its states, actions the numbers of its actions.
+    noise
+        W [d] of a step: a function of a numpy random generator and the step.
+    start
+        The first state [d], or a function of a random generator that gives one; uniform over the box if None.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own way
+
+    def __init__(self, grid: Grid, noise: Callable[[np.random.Generator, int], Any], start: Any = None) -> None:
+        self.grid, self.noise, self.start = grid, noise, start
+        self.observation_space = Box(grid.low, grid.high, dtype=np.float64)
+        self.action_space = Discrete(grid.n_actions)
+        self._state, self._h = grid.low, grid.horizon
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Start an episode; ``options={"state": s}`` starts in state s."""
+        super().reset(seed=seed)
+        given = self.start(self.np_random) if callable(self.start) else self.start
+        if options:
+            given = options["state"]
+        drawn = self.np_random.uniform(self.grid.low, self.grid.high) if given is None else np.ravel(given)
+        self._state, self._h = np.asarray(drawn, dtype=np.float64), 0
+        if not self.observation_space.contains(self._state):
+            raise ValueError(f"the first state {self._state} is not in the box {self.grid.low}..{self.grid.high}")
+        return self._state.copy(), {"h": 0}
+
+    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        """Take one step."""
+        grid, h = self.grid, self._h
+        if h >= grid.horizon:
+            raise RuntimeError("the episode is over: call reset() before the next step()")
+        chosen = grid.actions[whole("action", action, 0, grid.n_actions - 1)][None]
+        w = np.ravel(np.asarray(self.noise(self.np_random, h), dtype=np.float64))
+        if w.shape != grid.low.shape:
+            raise ValueError(f"noise gave shape {w.shape}; it must give {grid.low.shape}")
+        raw = grid.f(h, self._state[None], chosen) + w
+        reward = float(grid.reward(h, self._state[None], chosen)[0] + grid.landing(h, raw)[0])
+        after = grid.meet_boundary(raw)
+        self._state, self._h = after[0], h + 1
+        over = self._h == grid.horizon
+        if over:
+            reward += grid.discount * float(grid.terminal(after)[0])
+        return self._state.copy(), reward, over, False, {"h": self._h, "disturbance": w}
 
 
 class _Copies:

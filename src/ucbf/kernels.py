@@ -1411,6 +1411,64 @@ def early_settled_update(
     return keep_best(learner.policy, h, s, best)
 
 
+# -- continuous boxes -------------------------------------------------------------------------------------
+
+
+class Lattice(NamedTuple):
+    """A continuous system on a lattice. F, P, D are 1 (the same at every step) or H; C = 2^d corners of a cell."""
+
+    cell: NDArray[np.int32]  # [F, S, A] the cell of after-states that f(s, a) is in, by its first corner
+    share: Floats  # [F, S, A, C] what each corner counts for
+    corners: Ints  # [C] how far each corner is from the first, in memory
+    reward: Floats  # [P, S, A] -inf where the action does not exist
+    landing: Floats  # [D, Z] reward of the raw next states
+    next_state: NDArray[np.int32]  # [Z] the boundary rule
+    rows: Ints  # where each row of after-states, along the last axis, begins among the raw next states
+    bins: Ints  # [R] how far each disturbance moves, among the raw next states
+    terminal: Floats  # [S]
+    discount: float
+    horizon: int
+    origin: Ints  # [d] index of the first after-state
+    shape: Ints  # [d] after-states along each axis
+
+
+@compiled
+def plan_lattice(m: Lattice, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats) -> None:
+    """Backward induction. law: [1 or H, R]; value: [H+1, S], ahead: [H, X], policy: [H, S] filled here; raw: [Z]."""
+    value[m.horizon] = m.terminal
+    length = ahead.shape[1] // len(m.rows)
+    for h in range(m.horizon - 1, -1, -1):
+        d, row = h % len(m.landing), h % len(law)
+        for z in range(len(raw)):
+            raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
+        ahead[h] = 0
+        for j in range(law.shape[1]):
+            p = law[row, j]
+            if p > 0:
+                for i in range(len(m.rows)):
+                    begin = m.rows[i] + m.bins[j]
+                    for x in range(length):
+                        ahead[h, i * length + x] += p * raw[begin + x]
+        choose_on_lattice(m, h, value, ahead, policy)
+
+
+@inlined
+def choose_on_lattice(m: Lattice, h: int, value: Floats, ahead: Floats, policy: Ints) -> None:
+    """V_h(s) = max_a r + ahead_h(f(s, a)), interpolated; ties go to the lowest action."""
+    f, r = h % len(m.cell), h % len(m.reward)
+    for s in range(value.shape[1]):
+        best, best_a = -np.inf, 0
+        for a in range(m.reward.shape[2]):
+            q = m.reward[r, s, a]
+            if q > -np.inf:
+                for c in range(len(m.corners)):
+                    q += m.share[f, s, a, c] * ahead[h, m.cell[f, s, a] + m.corners[c]]
+                if q > best:
+                    best, best_a = q, a
+        value[h, s] = best
+        policy[h, s] = best_a
+
+
 _UPDATES.update(
     {
         Fixed: fixed_update,

@@ -63,10 +63,10 @@ class Policy:
     >>> shop = ucbf.systems.Inventory(capacity=6, max_demand=3, horizon=2, order_cost=2, salvage=0)
     >>> policy = shop.policy(ucbf.optimal(shop.world()))
     >>> print(policy)
-    day 1: order up to 4 when below 1
-    day 2: order up to 2 when below 1
+    day 1: order up to 2 when below 1
+    day 2: order up to 1
     >>> policy.rows()[0]
-    {'day': '1', 'stock': 0.0, 'order': 4.0}
+    {'day': '1', 'stock': 0.0, 'order': 2.0}
     """
 
     system: System

@@ -12,6 +12,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+READY = ("Inventory", "Battery", "Reservoir", "Queue", "Shower")  # of ucbf.systems
+
 
 def register_when_imported() -> None:
     """Register now if Gymnasium is there, else when it comes."""
@@ -24,12 +26,15 @@ def register_when_imported() -> None:
 def _register() -> None:
     import gymnasium
 
-    for name, build in (("Random", "random"), ("World", "given")):
+    ready = [(name, "system", {"kind": name.lower()}) for name in READY]
+    for name, build, fixed in [("Random", "random", {}), ("World", "given", {}), *ready]:
         gymnasium.register(
             id=f"ucbf/{name}-v0",
             entry_point=f"ucbf.envs:{build}_env",
             vector_entry_point=f"ucbf.envs:{build}_vector_env",
+            kwargs=fixed,
         )
+    gymnasium.register(id="ucbf/Grid-v0", entry_point="ucbf.envs:GridEnv")
 
 
 class _Waiting(MetaPathFinder):

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.agents.base import Agent, CensoredWarning
 from ucbf.agents.informed import LOOKS, InformedAgent
 from ucbf.checks import integers, real, whole
+from ucbf.grid import GridAgent
 from ucbf.kernels import Draws
 from ucbf.planning import arena_of, optimal
 from ucbf.policies import Policy
@@ -217,9 +218,12 @@ def _player(given: Any) -> Player:
 
 
 def learn(
-    agent: Agent, env: Any, episodes: int, seed: int | None = None, progress: Progress | None = None
+    agent: Agent | GridAgent, env: Any, episodes: int, seed: int | None = None, progress: Progress | None = None
 ) -> NDArray[np.float64]:
-    """Let ``agent`` act and learn in a Gymnasium environment with Discrete spaces; returns the rewards [K].
+    """Let ``agent`` act and learn in a Gymnasium environment; returns the rewards [K].
+
+    An agent of a :class:`ucbf.System` needs Discrete spaces. A :class:`ucbf.GridAgent` needs observations in a Box;
+    actions may be Discrete, or a Box of which the grid's actions are points.
 
     ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions. The
     agent learns for the rewards of that system, not for those that ``env`` pays, which are only added up,
@@ -228,19 +232,18 @@ def learn(
     environment gives it.
     """
     K = whole("episodes", episodes, 1)
-    if not isinstance(agent, Agent):
+    if not isinstance(agent, Agent | GridAgent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system), and then the environment")
     if not all(hasattr(env, name) for name in ("reset", "step", "observation_space", "action_space")):
         raise TypeError(f"env is {env!r:.60}; give a Gymnasium environment, such as gymnasium.make(...)")
     system = agent.system
-    _check_space("observation_space", env.observation_space, system.n_states, system.state_offset)
-    _check_space("action_space", env.action_space, system.n_actions, 0)
+    move = _checked_spaces(agent, env)
     collected = np.zeros(K)
     for k in range(K):
         s, _ = env.reset(seed=seed if k == 0 else None)
         for h in range(system.horizon):
             a = agent.act(h, s)
-            next_s, reward, terminated, truncated, info = env.step(a)
+            next_s, reward, terminated, truncated, info = env.step(move(a))
             agent.observe(h, s, a, next_s, disturbance=info.get("disturbance"))
             collected[k] += system.discount**h * float(reward)
             s = next_s
@@ -284,6 +287,27 @@ def _landing_within(system: System, one: System, other: System) -> NDArray[np.fl
     """Landing rewards over the raw states that both systems have; zero where there are none."""
     z = np.arange(max(one.raw_states[0], other.raw_states[0]), min(one.raw_states[-1], other.raw_states[-1]) + 1)
     return np.zeros((1, len(z))) if system.landing is None else system.landing[:, z - system.raw_states[0]]
+
+
+def _checked_spaces(agent: Agent | GridAgent, env: Any) -> Callable[[int], Any]:
+    """What to hand the environment for an action; an error if its spaces are not those of the agent's system."""
+    observed, acted = env.observation_space, env.action_space
+    if isinstance(agent, Agent):
+        _check_space("observation_space", observed, agent.system.n_states, agent.system.state_offset)
+        _check_space("action_space", acted, agent.system.n_actions, 0)
+        return lambda a: a
+    grid = agent.system
+    if getattr(observed, "shape", None) != grid.low.shape or hasattr(observed, "n"):
+        raise ValueError(f"the environment observes {observed}, but the grid has states of shape {grid.low.shape}")
+    if hasattr(acted, "n"):
+        _check_space("action_space", acted, grid.n_actions, getattr(acted, "start", 0))
+        first = int(getattr(acted, "start", 0))
+        return lambda a: a + first
+    moves = [grid.actions[a].astype(acted.dtype).reshape(acted.shape) for a in range(grid.n_actions)]
+    outside = [move for move in moves if not acted.contains(move)]
+    if outside:
+        raise ValueError(f"the grid's action {outside[0]} is not in the environment's action_space {acted}")
+    return moves.__getitem__
 
 
 def _check_space(name: str, space: Any, n: int, start: int) -> None:

@@ -360,7 +360,7 @@ class System:
         if given is None:
             return frozen(np.zeros(self.n_states))
         if callable(given):
-            if _takes_the_step("terminal", given, 1):
+            if takes_the_step("terminal", given, 1):
                 raise TypeError("terminal takes more than the states; it is paid once, after the last step")
             table = numbers("terminal", _evaluated("terminal", given, 1, (self.n_states,), np.array(self.states))[0])
         else:
@@ -427,7 +427,7 @@ def _evaluated(
     name: str, function: Callable[..., Any], horizon: int, shape: tuple[int, ...], *grids: NDArray[np.int64]
 ) -> NDArray[Any]:
     """[1, ...] of function(*grids), or [H, ...] of function(h, *grids) if it has one more argument."""
-    per_step = _takes_the_step(name, function, len(grids))
+    per_step = takes_the_step(name, function, len(grids))
     try:
         tables = [function(h, *grids) for h in range(horizon)] if per_step else [function(*grids)]
     except Exception as error:
@@ -446,7 +446,7 @@ def _evaluated(
     return np.stack([np.broadcast_to(array_of(name, table), shape) for table in tables])
 
 
-def _takes_the_step(name: str, function: Callable[..., Any], grids: int) -> bool:
+def takes_the_step(name: str, function: Callable[..., Any], grids: int) -> bool:
     """Whether a function has one required argument more than there are grids; that argument is the step."""
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -1,0 +1,617 @@
+"""Continuous states in a box: the same idea on a lattice, with W as it is measured.
+
+Values are kept at the points of a lattice and interpolated (multilinearly) between them. Seen from a point of the
+lattice, every disturbance w ends at the same place within a cell, so that interpolating what follows at x + w is
+sharing w out, once, among the 2^d differences of points around it: W is not rounded, and a plan takes no longer for a
+thousand samples than for ten. What follows an after-state f(s, a) is interpolated again. Where values are smooth the
+error falls with the square of the spacing, where they have kinks, with the spacing.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf import kernels
+from ucbf.agents.base import CensoredWarning
+from ucbf.checks import frozen, numbers, one_of, real, whole
+from ucbf.files import write_whole
+from ucbf.model_check import ModelWarning
+from ucbf.system import BOUNDARIES, LARGEST_TABLE, takes_the_step
+
+Floats = NDArray[np.float64]
+Function = Callable[..., Any]
+MOST_AXES = 4
+EDGE = 1e-9  # of the width of the box: how near to an edge is at it
+
+
+def lattice(low: ArrayLike, high: ArrayLike, points: ArrayLike) -> Floats:
+    """All points [N, m] of a lattice over a box, for ``actions``: 25 for [-1, -1], [1, 1] and 5."""
+    axes = [np.linspace(a, b, n) for a, b, n in zip(*_axes(low, high, points), strict=True)]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def _axes(low: ArrayLike, high: ArrayLike, points: ArrayLike) -> tuple[Floats, Floats, list[int]]:
+    first, last = np.atleast_1d(numbers("low", low)), np.atleast_1d(numbers("high", high))
+    if first.ndim != 1 or first.shape != last.shape or not len(first):
+        raise ValueError(f"low has shape {first.shape} and high {last.shape}; give one number for each axis")
+    if (first >= last).any():
+        k = int(np.flatnonzero(first >= last)[0])
+        raise ValueError(f"axis {k} goes from {first[k]:g} to {last[k]:g}; low must be below high")
+    counts = [whole("points", n, 2) for n in np.atleast_1d(points).tolist()]
+    if len(counts) not in (1, len(first)):
+        raise ValueError(f"points has {len(counts)} numbers; give one, or one for each of the {len(first)} axes")
+    return first, last, counts * (len(first) if len(counts) == 1 else 1)
+
+
+class Lipschitz(NamedTuple):
+    """Constants in the largest coordinate, as far as the lattice shows them."""
+
+    f: float
+    reward: float
+    value: Floats  # [H+1] of the values of a plan, or a bound on them that needs no plan
+
+
+class Grid:
+    """A system with continuous states, S' = f(S, A) + W, all of them vectors; everything except the law of W.
+
+    Parameters
+    ----------
+    f
+        A function of (states, actions) or (h, states, actions): [N, d] and [N, m] in, [N, d] out.
+    reward
+        A function like f: [N] out.
+    horizon
+        Number of steps of an episode, H.
+    low, high
+        [d] the box, in one to four dimensions.
+    points
+        Of the lattice along each axis; one number, or one for each.
+    actions
+        [A] or [A, m]: the actions; :func:`ucbf.grid.lattice` makes a box into a list.
+    boundary
+        "clip", "wrap" or "strict", or one for each axis.
+    landing
+        Reward of the raw next state z = f + W: a function of z [N, d] or of (h, z). Needs ``disturbance_range``.
+    terminal
+        Reward of the last state: a function of [N, d].
+    allowed
+        Which actions exist: a function like reward, with booleans out.
+    discount
+        γ in (0, 1].
+    disturbance_range
+        (low, high) of W, [d] each; what two states can be apart, if None.
+
+    Examples
+    --------
+    >>> plant = Grid(f=lambda x, u: x + u, reward=lambda x, u: -(x**2 + u**2)[:, 0], horizon=3, low=-2, high=2,
+    ...              points=81, actions=np.linspace(-2, 2, 81), disturbance_range=(-0.3, 0.3))
+    >>> plan = plant.plan([[-0.2], [0.2]])
+    >>> print(f"{plan.value(0, [1.0]):.3f}")                        # Riccati says -(1.6 + 0.04 (1.5 + 1))
+    -1.700
+    """
+
+    def __init__(
+        self,
+        f: Function,
+        reward: Function,
+        horizon: int,
+        low: ArrayLike,
+        high: ArrayLike,
+        points: ArrayLike,
+        actions: ArrayLike,
+        boundary: str | Sequence[str] = "clip",
+        landing: Function | None = None,
+        terminal: Function | None = None,
+        allowed: Function | None = None,
+        discount: float = 1.0,
+        disturbance_range: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
+        for name, function in (("f", f), ("reward", reward)):
+            if not callable(function):
+                raise TypeError(f"{name} is {function!r:.60}; give a function of states [N, d] and actions [N, m]")
+        first, last, counts = _axes(low, high, points)
+        d = len(first)
+        if d > MOST_AXES:
+            raise ValueError(f"the box has {d} axes; at most {MOST_AXES} are supported: leave out what does not matter")
+        rules = (boundary,) * d if isinstance(boundary, str) else tuple(boundary)
+        if len(rules) != d:
+            raise ValueError(f"boundary has {len(rules)} entries; give one, or one for each of the {d} axes")
+        wraps = np.array([one_of("boundary", rule, BOUNDARIES) == "wrap" for rule in rules])
+        choices = numbers("actions", actions)
+        if choices.ndim not in (1, 2) or not choices.size:
+            raise ValueError(f"actions has shape {choices.shape}; give [A] or [A, m]")
+        n = np.array(counts)
+        self._f, self._reward, self._landing, self._terminal, self._allowed = f, reward, landing, terminal, allowed
+        self.horizon = whole("horizon", horizon, 1)
+        self.low, self.high = frozen(first), frozen(last)  # [d]
+        self.points, self.boundary = tuple(counts), rules  # [d]
+        self.actions: Floats = frozen(choices.reshape(len(choices), -1))  # [A, m]
+        self.discount = real("discount", discount, 0, 1, open_low=True)
+        self.spacing: Floats = frozen((last - first) / np.where(wraps, n, n - 1))  # [d]
+        self.disturbance_range = self._checked_range(disturbance_range)  # (low, high) of W, [d] each
+        if landing is not None and disturbance_range is None:
+            raise ValueError("landing needs disturbance_range=(low, high): how far beyond the box f + W may go")
+
+    # -- sizes ------------------------------------------------------------------------------------
+
+    @property
+    def n_axes(self) -> int:
+        """D."""
+        return len(self.low)
+
+    @property
+    def n_states(self) -> int:
+        """Points of the lattice."""
+        return int(np.prod(self.points))
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return len(self.actions)
+
+    @cached_property
+    def nodes(self) -> Floats:
+        """[S, d] the points of the lattice, the last axis running fastest."""
+        return frozen(self.low + self.spacing * _indices(self.points))
+
+    def __repr__(self) -> str:
+        sides = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(self.low, self.high, strict=True))
+        shape = " x ".join(map(str, self.points))
+        return f"Grid({sides}, {shape} points, {self.n_actions} actions, horizon {self.horizon})"
+
+    # -- what the user wrote, at any states ---------------------------------------------------------
+
+    def f(self, h: int, states: ArrayLike, actions: ArrayLike) -> Floats:
+        """[N, d] where actions [N, m] lead from states [N, d] before the disturbance."""
+        s, a = np.atleast_2d(numbers("states", states)), np.atleast_2d(numbers("actions", actions))
+        return self._evaluated("f", self._f, h, (len(s), self.n_axes), s, a)
+
+    def reward(self, h: int, states: ArrayLike, actions: ArrayLike) -> Floats:
+        """[N] what it pays."""
+        s, a = np.atleast_2d(numbers("states", states)), np.atleast_2d(numbers("actions", actions))
+        return self._evaluated("reward", self._reward, h, (len(s),), s, a)
+
+    def allowed(self, h: int, states: Floats, actions: Floats) -> NDArray[np.bool_]:
+        """[N] whether the action exists."""
+        if self._allowed is None:
+            return np.ones(len(states), bool)
+        return self._evaluated("allowed", self._allowed, h, (len(states),), states, actions).astype(bool)
+
+    def landing(self, h: int, raw: Floats) -> Floats:
+        """[N] what raw next states [N, d] pay."""
+        if self._landing is None:
+            return np.zeros(len(raw))
+        return self._evaluated("landing", self._landing, h, (len(raw),), raw)
+
+    def terminal(self, states: Floats) -> Floats:
+        """[N] what the last states pay."""
+        if self._terminal is None:
+            return np.zeros(len(states))
+        return self._evaluated("terminal", self._terminal, 0, (len(states),), states)
+
+    def meet_boundary(self, raw: ArrayLike) -> Floats:
+        """[N, d] raw next states, brought back into the box."""
+        z = np.array(raw, dtype=np.float64)
+        for k, rule in enumerate(self.boundary):
+            width = self.high[k] - self.low[k]
+            turned = self.low[k] + (z[:, k] - self.low[k]) % width
+            z[:, k] = turned if rule == "wrap" else np.clip(z[:, k], self.low[k], self.high[k])
+        return z
+
+    def residual(self, h: int, state: ArrayLike, action: int, next_state: ArrayLike) -> Floats:
+        """[d] next_state - f: W, where no edge hides it. The shorter way round, where an axis wraps."""
+        w = np.ravel(numbers("next state", next_state)) - self.f(h, np.ravel(state), self.actions[action])[0]
+        for k, rule in enumerate(self.boundary):
+            if rule == "wrap":
+                first = sum(side[k] for side in self.disturbance_range) / 2 - (self.high[k] - self.low[k]) / 2
+                w[k] = first + (w[k] - first) % (self.high[k] - self.low[k])
+        return np.array(w)
+
+    def _evaluated(self, name: str, function: Function, h: int, shape: tuple[int, ...], *arrays: Floats) -> Floats:
+        per_step = takes_the_step(name, function, len(arrays))
+        try:
+            given = numbers(name, function(h, *arrays) if per_step else function(*arrays))
+        except Exception as error:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise TypeError(
+                f"{name} failed when it was called with arrays of shape {shapes}: {type(error).__name__}: {error}; "
+                "write it so that it answers for all rows at once; s[:, 0] is the first coordinate"
+            ) from error
+        if given.shape == (*shape, 1) or (given.shape == shape[:1] and shape[1:] == (1,)):
+            given = given.reshape(shape)
+        if given.shape not in {shape, ()}:
+            raise ValueError(f"{name} returned shape {given.shape} for {len(arrays[0])} rows; it must be {shape}")
+        return np.broadcast_to(given, shape)
+
+    # -- the lattice --------------------------------------------------------------------------------
+
+    def _checked_range(self, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Floats, Floats]:
+        width = self.high - self.low
+        if given is None:
+            wraps = np.array([rule == "wrap" for rule in self.boundary])
+            half = np.where(wraps, width / 2, width)
+            return frozen(-half), frozen(half)
+        try:
+            pair = [np.broadcast_to(numbers("disturbance_range", side), (self.n_axes,)) for side in given]
+            low, high = pair
+        except ValueError:
+            raise ValueError(
+                f"disturbance_range is {given!r:.80}; give (low, high), a number or {self.n_axes} each"
+            ) from None
+        if (low > high).any():
+            raise ValueError(f"disturbance_range is {given!r:.80}; low must not exceed high")
+        return frozen(low), frozen(high)
+
+    @cached_property
+    def bins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[d] twice: the first multiple of the spacing that W may reach, and how many there are."""
+        low, high = self.disturbance_range
+        first = np.floor(low / self.spacing + 1e-9).astype(np.int64)
+        last = np.ceil(high / self.spacing - 1e-9).astype(np.int64)
+        return first, np.maximum(last, first + 1) - first + 1
+
+    def shared(self, samples: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+        """[R] disturbances [n, d], shared out among the multiples of the spacing around them; sums to the weights."""
+        w = np.atleast_2d(numbers("samples", samples))
+        if w.shape[1] != self.n_axes:
+            raise ValueError(f"samples has shape {w.shape}; give [n, d] with d = {self.n_axes}")
+        weight = np.ones(len(w)) if weights is None else numbers("weights", weights)
+        if weight.shape != (len(w),) or (weight < 0).any():
+            raise ValueError(f"weights has shape {weight.shape}; give {len(w)} numbers, none below 0")
+        first, count = self.bins
+        cell, share = _cells(w / self.spacing - first, count)
+        corners, products = _corners(share)
+        table = np.zeros(int(count.prod()))
+        strides = _strides(count)
+        for corner, product in zip(corners, products, strict=True):
+            np.add.at(table, np.minimum(cell + corner, count - 1) @ strides, weight * product)
+        return table
+
+    @cached_property
+    def mechanics(self) -> kernels.Lattice:
+        """The system as arrays for the compiled functions."""
+        H, S, A, d = self.horizon, self.n_states, self.n_actions, self.n_axes
+        n, (first, count) = np.array(self.points), self.bins
+        states, actions = np.repeat(self.nodes, A, axis=0), np.tile(self.actions, (S, 1))
+        if S * A * 2**d > LARGEST_TABLE:
+            raise ValueError(f"{S} points and {A} actions are too many; take a coarser lattice, or fewer actions")
+
+        def steps(tables: list[NDArray[Any]]) -> NDArray[Any]:
+            same = all(np.array_equal(table, tables[0]) for table in tables[1:])
+            return np.stack(tables[:1] if same else tables)
+
+        after = steps([(self.f(h, states, actions) - self.low) / self.spacing for h in range(H)])
+        exists = steps([self.allowed(h, states, actions).reshape(S, A) for h in range(H)])
+        stuck = np.argwhere(~exists.any(axis=2))
+        if len(stuck):
+            raise ValueError(f"state {self.nodes[stuck[0, 1]]} has no allowed action at step {stuck[0, 0]}; allow one")
+        if self._landing is None:  # further out it makes no difference
+            for k, rule in enumerate(self.boundary):
+                turned = after[..., k] % n[k]
+                inside = np.clip(after[..., k], -(first[k] + count[k] - 1), n[k] - 1 - first[k])
+                after[..., k] = turned if rule == "wrap" else inside
+        origin = np.floor(after.min(axis=(0, 1))).astype(np.int64)
+        shape = np.floor(after.max(axis=(0, 1))).astype(np.int64) + 2 - origin  # one more than the last cell begins
+        raw = shape + count - 1
+        if float(np.prod(raw.astype(float))) > LARGEST_TABLE:
+            raise ValueError(
+                f"f + W reaches over {' x '.join(map(str, raw))} points; check f and disturbance_range, or take a "
+                "coarser lattice"
+            )
+        cell, share = _cells(after.reshape(-1, d) - origin, shape)
+        corners, products = _corners(share)
+        z = _indices(tuple(raw.tolist())) + origin + first
+        where = [z[:, k] % n[k] if rule == "wrap" else np.clip(z[:, k], 0, n[k] - 1)
+                 for k, rule in enumerate(self.boundary)]  # fmt: skip
+        positions = self.low + z * self.spacing
+        reward = steps([self.reward(h, states, actions).reshape(S, A) for h in range(H)])
+        rows = _indices(tuple(shape[:-1].tolist())) @ _strides(raw)[:-1] if d > 1 else np.zeros(1, np.int64)
+        return kernels.Lattice(
+            cell=frozen((cell @ _strides(shape)).reshape(len(after), S, A).astype(np.int32)),
+            share=frozen(products.T.reshape(len(after), S, A, len(corners))),
+            corners=frozen(corners @ _strides(shape)),
+            reward=frozen(np.where(exists, reward, -np.inf)),
+            landing=frozen(steps([self.landing(h, positions) for h in range(H)])),
+            next_state=frozen((np.stack(where, axis=1) @ _strides(n)).astype(np.int32)),
+            rows=frozen(rows),
+            bins=frozen(_indices(tuple(count.tolist())) @ _strides(raw)),
+            terminal=frozen(np.array(self.terminal(self.nodes))),
+            discount=self.discount,
+            horizon=H,
+            origin=frozen(origin),
+            shape=frozen(shape),
+        )
+
+    def plan(self, samples: ArrayLike, weights: ArrayLike | None = None) -> GridPlan:
+        """The best plan if W is one of these, [n, d], or [H, n, d] for a law of its own at every step."""
+        given = numbers("samples", samples)
+        each = given if given.ndim == 3 else np.atleast_2d(given)[None]
+        if len(each) not in (1, self.horizon):
+            raise ValueError(f"samples has {len(each)} steps and the system {self.horizon}; give one, or one each")
+        counts = np.stack([self.shared(step, weights) for step in each])
+        return self.plan_with(counts / counts.sum(axis=1, keepdims=True))
+
+    def plan_with(self, law: Floats) -> GridPlan:
+        """The best plan for a law over the multiples of the spacing, [1 or H, R]; see :meth:`shared`."""
+        m = self.mechanics
+        value = np.empty((m.horizon + 1, self.n_states))
+        ahead = np.empty((m.horizon, int(m.shape.prod())))
+        policy = np.empty((m.horizon, self.n_states), np.int64)
+        kernels.plan_lattice(m, np.ascontiguousarray(law), value, ahead, policy, np.empty(len(m.next_state)))
+        return GridPlan(self, value, ahead, policy)
+
+    def lipschitz(self, plan: GridPlan | None = None) -> Lipschitz:
+        """How steep f, the reward and the values are between neighbouring points of the lattice: an estimate.
+
+        Without a plan the constants of the values are bounded: L_h <= L_r + L_f (L_landing + γ L_{h+1}).
+        """
+        A, shape = self.n_actions, self.points
+        states, actions = np.repeat(self.nodes, A, axis=0), np.tile(self.actions, (self.n_states, 1))
+        steep_f = steep_r = 0.0
+        for h in range(self.horizon):
+            f = self.f(h, states, actions).reshape(*shape, A, self.n_axes)
+            steep_f = max(steep_f, *(self._steepest(f[..., k]) for k in range(self.n_axes)))
+            steep_r = max(steep_r, self._steepest(self.reward(h, states, actions).reshape(*shape, A)))
+        steep = np.empty(self.horizon + 1)
+        if plan is not None:
+            for h, v in enumerate(plan.v):
+                steep[h] = self._steepest(v.reshape(shape))
+            return Lipschitz(steep_f, steep_r, steep)
+        low, high = self.disturbance_range
+        beyond = lattice(self.low + low, self.high + high, self.points)
+        landed = max(self._steepest(self.landing(h, beyond).reshape(shape)) for h in range(self.horizon))
+        steep[-1] = self._steepest(self.terminal(self.nodes).reshape(shape))
+        for h in range(self.horizon - 1, -1, -1):
+            steep[h] = steep_r + steep_f * (landed + self.discount * steep[h + 1])
+        return Lipschitz(steep_f, steep_r, steep)
+
+    def _steepest(self, table: Floats) -> float:
+        """The largest sum, over the axes, of what neighbouring points differ by, a unit apart. table: [points, ...]."""
+        total = np.zeros(())
+        for k in range(self.n_axes):
+            slopes = np.abs(np.diff(table, axis=k)) / self.spacing[k]
+            total = total + slopes.max(axis=tuple(range(self.n_axes))) if slopes.size else total
+        return float(np.max(total))
+
+
+class GridPlan:
+    """Values on the lattice of a :class:`Grid`, and between its points."""
+
+    def __init__(self, grid: Grid, v: Floats, ahead: Floats, policy: NDArray[np.int64]) -> None:
+        self.grid = grid
+        self.v = v  # [H+1, S]
+        self.ahead = ahead  # [H, X] what follows the after-states
+        self.policy = policy  # [H, S] indices of actions
+
+    def value(self, h: int, states: ArrayLike) -> Any:
+        """The values of states [d] or [N, d] at step h, interpolated."""
+        s = np.atleast_2d(numbers("states", states))
+        grid = self.grid
+        at = (grid.meet_boundary(s) - grid.low) / grid.spacing
+        n = np.array(grid.points)
+        wraps = np.array([rule == "wrap" for rule in grid.boundary])
+        cell, share = _cells(at, n + wraps)
+        corners, products = _corners(share)
+        found = np.zeros(len(s))
+        for corner, product in zip(corners, products, strict=True):
+            index = np.where(wraps, (cell + corner) % n, np.minimum(cell + corner, n - 1))
+            found += product * self.v[h][index @ _strides(n)]
+        return float(found[0]) if np.ndim(states) == 1 else found
+
+    def q(self, h: int, states: ArrayLike) -> Floats:
+        """[N, A] for states [N, d]: the reward at the very state, and what follows f, interpolated."""
+        s = np.atleast_2d(numbers("states", states))
+        grid, m = self.grid, self.grid.mechanics
+        N, A = len(s), grid.n_actions
+        each, actions = np.repeat(s, A, axis=0), np.tile(grid.actions, (N, 1))
+        at = (grid.f(h, each, actions) - grid.low) / grid.spacing
+        if grid._landing is None:
+            n = np.array(grid.points)
+            for k, rule in enumerate(grid.boundary):
+                at[:, k] = at[:, k] % n[k] if rule == "wrap" else at[:, k]
+        cell, share = _cells(at - m.origin, m.shape)
+        corners, products = _corners(share)
+        follows = sum(
+            product * self.ahead[h][(cell + corner) @ _strides(m.shape)]
+            for corner, product in zip(corners, products, strict=True)
+        )
+        q = grid.reward(h, each, actions) + follows
+        return np.where(grid.allowed(h, each, actions), q, -np.inf).reshape(N, A)
+
+    def act(self, h: int, states: ArrayLike) -> Any:
+        """Indices of the best actions in states [d] or [N, d]; ties go to the lowest."""
+        best = self.q(h, states).argmax(axis=1)
+        return int(best[0]) if np.ndim(states) == 1 else best
+
+    def rollout(self, starts: ArrayLike, disturbances: ArrayLike) -> Floats:
+        """[N] discounted returns of N episodes from states [N, d] with disturbances [N, H, d], in the system itself."""
+        grid = self.grid
+        s, w = np.atleast_2d(numbers("starts", starts)), numbers("disturbances", disturbances)
+        if w.shape != (len(s), grid.horizon, grid.n_axes):
+            raise ValueError(f"disturbances has shape {w.shape}; give {(len(s), grid.horizon, grid.n_axes)}")
+        total = np.zeros(len(s))
+        for h in range(grid.horizon):
+            actions = grid.actions[self.act(h, s)]
+            raw = grid.f(h, s, actions) + w[:, h]
+            total += grid.discount**h * (grid.reward(h, s, actions) + grid.landing(h, raw))
+            s = grid.meet_boundary(raw)
+        return total + grid.discount**grid.horizon * grid.terminal(s)
+
+
+class GridAgent:
+    """UCBVI-f in a continuous system: counts the disturbances as they are and plans with them.
+
+    Parameters
+    ----------
+    grid
+        The mechanics and rewards the learner is told.
+    stationary
+        Whether W has the same law at every step; its samples are then pooled. Declare it only where it is so.
+    """
+
+    def __init__(self, grid: Grid, *, stationary: bool = False) -> None:
+        if not isinstance(grid, Grid):
+            raise TypeError(f"GridAgent is built from a ucbf.Grid, not {grid!r:.60}")
+        self.system = grid
+        self.stationary = bool(stationary)
+        rows, bins = 1 if stationary else grid.horizon, int(grid.bins[1].prod())
+        if rows * bins > LARGEST_TABLE:
+            raise ValueError(f"W may be any of {bins} multiples of the spacing; declare a narrower disturbance_range")
+        self.counts = np.zeros((rows, bins))
+        self._plan: GridPlan | None = None
+        self._stale = True
+        self._warned: set[type] = set()
+
+    @property
+    def plan(self) -> GridPlan:
+        """The plan with what was seen so far; a step that has seen nothing takes W for 0."""
+        if self._stale or self._plan is None:
+            total = self.counts.sum(axis=1, keepdims=True)
+            low, high = self.system.disturbance_range
+            nothing = self.system.shared(np.clip(np.zeros_like(low), low, high))
+            self._plan = self.system.plan_with(
+                np.where(total > 0, self.counts / np.where(total > 0, total, 1), nothing)
+            )
+            self._stale = False
+        return self._plan
+
+    @property
+    def policy(self) -> NDArray[np.int64]:
+        """[H, S] the actions it would take now at the points of the lattice."""
+        return self.plan.policy.copy()
+
+    def act(self, h: int, s: ArrayLike) -> int:
+        """The index of the action for state s [d] at step h; the plan is renewed when an episode starts."""
+        h = whole("step h", h, 0, self.system.horizon - 1)
+        plan = self.plan if h == 0 or self._plan is None else self._plan
+        return int(plan.act(h, self._state("state", s)))
+
+    def observe(self, h: int, s: ArrayLike, a: int, next_s: ArrayLike, disturbance: ArrayLike | None = None) -> None:
+        """Learn from a transition, whoever chose the action.
+
+        disturbance: W itself, where it was measured; needed only at an edge of a clipped axis, which hides it
+        """
+        grid = self.system
+        h, a = whole("step h", h, 0, grid.horizon - 1), whole("action", a, 0, grid.n_actions - 1)
+        before, after = self._state("state", s), self._state("next state", next_s)
+        w = grid.residual(h, before, a, after) if disturbance is None else np.ravel(numbers("disturbance", disturbance))
+        if w.shape != (grid.n_axes,):
+            raise ValueError(f"disturbance has shape {w.shape}; give [d] with d = {grid.n_axes}")
+        if disturbance is None:
+            self._look_for_edges(after)
+        low, high = grid.disturbance_range
+        slack = grid.spacing / 2
+        if ((w < low - slack) | (w > high + slack)).any():
+            self._warn(
+                ModelWarning,
+                f"from {before} with action {grid.actions[a]} at step {h} to {after} the residual is {w}, outside "
+                f"{low}..{high}: correct f, or declare a wider disturbance_range. Nothing is learned from it",
+            )
+            return
+        self.counts[h % len(self.counts)] += grid.shared(np.clip(w, low, high))
+        self._stale = True
+
+    def warm_start(self, disturbances: ArrayLike) -> None:
+        """Learn from a history of disturbances [K, H, d] alone."""
+        w, grid = numbers("disturbances", disturbances), self.system
+        if w.ndim != 3 or w.shape[1:] != (grid.horizon, grid.n_axes):
+            raise ValueError(f"disturbances has shape {w.shape}; give [K, H, d] = [K, {grid.horizon}, {grid.n_axes}]")
+        low, high = grid.disturbance_range
+        outside = np.argwhere((w < low) | (w > high))
+        if len(outside):
+            k, h, _ = outside[0]
+            raise ValueError(f"disturbances[{k}, {h}] is {w[k, h]}, outside {low}..{high}; declare a wider range")
+        for h in range(grid.horizon):
+            self.counts[h % len(self.counts)] += grid.shared(w[:, h])
+        self._stale = True
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was learned to one file; :meth:`load` goes on from it."""
+        content = io.BytesIO()
+        first, count = self.system.bins
+        np.savez(content, counts=self.counts, first=first, count=count, spacing=self.system.spacing)
+        write_whole(Path(path), content.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], grid: Grid) -> GridAgent:
+        """Go on from a file; the grid, which has functions in it, is stated again."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as stored:
+                found = {name: stored[name] for name in ("counts", "first", "count", "spacing")}
+        except (KeyError, ValueError, OSError) as error:
+            raise ValueError(f"{path} holds no agent of a grid: {error}") from None
+        first, count = grid.bins
+        agent = cls(grid, stationary=len(found["counts"]) == 1 and grid.horizon > 1)
+        mine: dict[str, Any] = {
+            "counts": agent.counts.shape, "first": first, "count": count, "spacing": grid.spacing
+        }  # fmt: skip
+        theirs = {**found, "counts": found["counts"].shape}
+        if not all(np.array_equal(theirs[name], value) for name, value in mine.items()):
+            raise ValueError(f"{path} is of another lattice or another range of W; state the grid as it was")
+        agent.counts[...] = found["counts"]
+        return agent
+
+    def _state(self, name: str, s: ArrayLike) -> Floats:
+        state = np.ravel(numbers(name, s))
+        grid = self.system
+        if state.shape != (grid.n_axes,):
+            raise ValueError(f"{name} has shape {state.shape}; give [d] with d = {grid.n_axes}")
+        margin = 1e-6 * (grid.high - grid.low)
+        if ((state < grid.low - margin) | (state > grid.high + margin)).any():
+            raise ValueError(f"{name} {state} is outside the box {grid.low}..{grid.high}; state a larger box")
+        return state
+
+    def _look_for_edges(self, after: Floats) -> None:
+        grid = self.system
+        near = EDGE * (grid.high - grid.low)
+        for k, rule in enumerate(grid.boundary):
+            if rule == "clip" and (after[k] <= grid.low[k] + near[k] or after[k] >= grid.high[k] - near[k]):
+                self._warn(
+                    CensoredWarning,
+                    f"the next state {after} is at an edge of axis {k}, which hides how far beyond W went; it is taken "
+                    "for the nearest that explains it, which biases what is learned: pass disturbance=W, or state a "
+                    "larger box",
+                )
+
+    def _warn(self, kind: type[Warning], message: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, kind, stacklevel=3)
+
+
+# -- indices ----------------------------------------------------------------------------------------------
+
+
+def _indices(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """[N, d] all indices of an array, the last axis running fastest."""
+    return np.stack([axis.ravel() for axis in np.indices(shape)], axis=1)
+
+
+def _strides(shape: NDArray[np.int64]) -> NDArray[np.int64]:
+    """[d] how far apart neighbours along each axis are in memory."""
+    return np.concatenate([np.cumprod(shape[:0:-1])[::-1], [1]]).astype(np.int64)
+
+
+def _cells(at: Floats, shape: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+    """[N, d] twice: the cell that each place is in, and how far into it; places beyond are brought to the edge."""
+    at = np.clip(at, 0, shape - 1)
+    cell = np.minimum(np.floor(at).astype(np.int64), np.maximum(shape - 2, 0))
+    return cell, at - cell
+
+
+def _corners(share: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """[2^d, d] the corners of a cell, and [2^d, N] what each counts for."""
+    d = share.shape[1]
+    corners = np.array(list(itertools.product((0, 1), repeat=d)), dtype=np.int64)
+    products = np.stack([np.where(corner, share, 1 - share).prod(axis=1) for corner in corners])
+    return corners, products

@@ -1,0 +1,257 @@
+"""Continuous boxes: agreement with the integers, with Riccati, and with the truth when learning."""
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ucbf
+from ucbf.grid import Grid, GridAgent, lattice
+
+
+def regulator(points, horizon=8, **more):
+    """x' = x + u + w, cost x² + u²; as many actions as points, at the same spacing."""
+    options = {"low": -4, "high": 4, "actions": np.linspace(-3, 3, (points - 1) * 3 // 4 + 1), **more}
+    return Grid(lambda x, u: x + u, lambda x, u: -(x**2 + u**2), horizon, points=points, **options)
+
+
+def riccati(steps):
+    """P_0, ..., P_steps from the end: 0, 1, 1.5, 1.6, ..."""
+    p = [0.0]
+    for _ in range(steps):
+        p.append(1 + p[-1] - p[-1] ** 2 / (1 + p[-1]))
+    return p
+
+
+def test_riccati_is_as_published():
+    assert riccati(5) == pytest.approx([0, 1, 1.5, 1.6, 1.615385, 1.617647], abs=5e-7)
+    assert riccati(30)[-1] == pytest.approx(1.6180339887, abs=5e-11)
+
+
+def test_the_regulator_converges_to_riccati_with_the_square_of_the_spacing():
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, (400, 1))
+    noise -= noise.mean()
+    p, x = riccati(8), np.linspace(-1, 1, 41)[:, None]
+    truth = -(p[8] * x[:, 0] ** 2 + np.mean(noise**2) * sum(p[:8]))
+    spacing, errors = [], []
+    for points in (41, 81, 161, 321):
+        grid = regulator(points, disturbance_range=(-0.6, 0.6))
+        errors.append(np.abs(grid.plan(noise).value(0, x) - truth).max())
+        spacing.append(grid.spacing[0])
+    order = np.polyfit(np.log(spacing), np.log(errors), 1)[0]
+    assert 1.9 < order < 2.3
+    assert errors[-1] < 0.003
+
+
+def test_two_steps_by_hand():
+    # Points 0, 1, 2; stay or go up one; reward of the step is the state. W = 0.5: from 0, staying, the next state is
+    # 0.5, worth (0 + 1)/2 at the last step.
+    grid = Grid(lambda s, a: s + a, lambda s, a: s[:, 0], 2, 0, 2, 3, [0.0, 1.0], disturbance_range=(0, 1))
+    plan = grid.plan([[0.5]])
+    np.testing.assert_allclose(plan.v, [[1.5, 3.0, 4.0], [0, 1, 2], [0, 0, 0]])
+    assert plan.policy[0].tolist() == [1, 1, 0]  # at the top both lead to the edge
+    # From 0.25: f is 0.25 or 1.25, between after-states 0, 1 and 2, which 0.5, 1.5 and (the edge) 2 follow.
+    assert plan.q(0, [[0.0], [0.25]]).tolist() == [[0.5, 1.5], [0.25 + 0.75, 0.25 + 1.625]]
+    assert plan.value(0, [0.5]) == 2.25
+    assert plan.act(0, [0.25]) == 1
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["clip", "wrap"]), st.booleans())
+def test_on_whole_numbers_it_is_the_system_of_integers(seed, boundary, lands):
+    rng = np.random.default_rng(seed)
+    S, A, H = 5, 3, 3
+    moves, paid, cost = rng.integers(-2, 3, A), rng.normal(size=(S, A)), rng.normal(size=40)
+    law = rng.random((H, 4))
+    law /= law.sum(axis=1, keepdims=True)
+    landing = (lambda z: cost[np.asarray(z, int) + 20]) if lands else None
+    system = ucbf.System(
+        lambda s, a: s + moves[a], paid, H, boundary, landing=landing, disturbance_range=(-2, 1), n_states=S
+    )
+    plan = ucbf.optimal(ucbf.World(system, ucbf.Disturbance(law, low=-2)))
+    grid = Grid(
+        lambda s, a: s + moves[a[:, 0].astype(int)][:, None],
+        lambda s, a: paid[np.rint(s[:, 0]).astype(int), a[:, 0].astype(int)],
+        H, 0, S if boundary == "wrap" else S - 1, S, np.arange(A), boundary,
+        landing=(lambda z: cost[np.rint(z[:, 0]).astype(int) + 20]) if lands else None,
+        disturbance_range=(-2, 1),
+    )  # fmt: skip
+    each = np.broadcast_to(np.arange(-2.0, 2)[None, :, None], (H, 4, 1))
+    counts = np.stack([grid.shared(each[h], law[h]) for h in range(H)])
+    found = grid.plan_with(counts)
+    np.testing.assert_allclose(found.v, plan.v, atol=1e-12)
+    np.testing.assert_allclose(found.q(1, np.arange(S)[:, None]), plan.q[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_linear_values_are_exact_in_every_dimension(d):
+    # f halves the state and the reward is linear: so are all values, and interpolation does not err.
+    weights = np.arange(1.0, d + 1)
+    grid = Grid(lambda s, a: s / 2, lambda s, a: s @ weights, 3, [-1] * d, [1] * d, 9, [0.0],
+                disturbance_range=(-0.2, 0.2))  # fmt: skip
+    w = np.random.default_rng(0).uniform(-0.2, 0.2, (50, d))
+    plan = grid.plan(w)
+    s = np.random.default_rng(1).uniform(-1, 1, (20, d))
+    mean = w.mean(axis=0)
+    expected = (s + (s / 2 + mean) + (s / 4 + mean / 2 + mean)) @ weights
+    np.testing.assert_allclose(plan.value(0, s), expected, atol=1e-12)
+    np.testing.assert_allclose(plan.q(0, s)[:, 0], expected, atol=1e-12)
+
+
+@given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(-1, 1)), min_size=1, max_size=20))
+def test_sharing_out_keeps_every_mean(samples):
+    grid = Grid(lambda s, a: s, lambda s, a: 0.0, 1, [0, 0], [1, 2], [7, 5], [0.0],
+                disturbance_range=([-0.5, -1], [0.5, 1]))  # fmt: skip
+    shares = grid.shared(samples)
+    first, count = grid.bins
+    values = (np.stack(np.meshgrid(*map(np.arange, count), indexing="ij"), -1).reshape(-1, 2) + first) * grid.spacing
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(len(samples))
+    np.testing.assert_allclose(shares @ values, np.sum(samples, axis=0), atol=1e-9)
+
+
+def test_a_turned_axis_goes_on_at_the_other_side():
+    grid = Grid(lambda s, a: s + a, lambda s, a: np.cos(s[:, 0]), 2, 0, 2 * np.pi, 60, [-0.3, 0.3], "wrap")
+    plan = grid.plan([[0.0]])
+    assert plan.value(0, [0.0]) == pytest.approx(plan.value(0, [2 * np.pi]))
+    assert plan.act(0, [6.0]) == 1
+    assert grid.residual(0, [6.1], 1, [0.1])[0] == pytest.approx(0.1 + 2 * np.pi - 6.4)
+
+
+def craft(points=41, actions=9, horizon=12):
+    """A double integrator that wind pushes."""
+    dt = 0.25
+
+    def f(s, u):
+        return np.stack([s[:, 0] + dt * s[:, 1] + dt**2 / 2 * u[:, 0], s[:, 1] + dt * u[:, 0]], axis=1)
+
+    def reward(s, u):
+        return -(s[:, 0] ** 2 + 0.1 * s[:, 1] ** 2 + 0.1 * u[:, 0] ** 2)
+
+    return Grid(f, reward, horizon, [-3, -3], [3, 3], points, np.linspace(-2, 2, actions),
+                terminal=lambda s: -(4 * s[:, 0] ** 2 + s[:, 1] ** 2),
+                disturbance_range=([-0.1, -0.5], [0.1, 0.5]))  # fmt: skip
+
+
+def wind(rng, h=0):
+    gust = min(0.12 * rng.gamma(2.0) - 0.12, 0.5)
+    return np.array([gust / 8, gust])
+
+
+def test_a_double_integrator_in_the_wind_is_learned_within_two_percent():
+    rng = np.random.default_rng(0)
+    fine, coarse = craft(81, 17), craft(61, 17)
+    law = np.array([wind(rng) for _ in range(4000)])
+    starts = rng.uniform([-2, -0.5], [2, 0.5], (500, 2))
+    gusts = np.array([[wind(rng) for _ in range(12)] for _ in range(500)])
+    best = fine.plan(law).rollout(starts, gusts).mean()
+    agent = GridAgent(coarse)
+    env = gymnasium.make("ucbf/Grid-v0", grid=coarse, noise=wind, start=lambda rng: rng.uniform([-2, -0.5], [2, 0.5]))
+    ucbf.learn(agent, env, episodes=30, seed=1)
+    learned = agent.plan.rollout(starts, gusts).mean()
+    assert learned == pytest.approx(best, rel=0.02)
+    nothing = GridAgent(coarse).plan.rollout(starts, gusts).mean()
+    assert nothing < best * 1.03  # knowing nothing of the wind costs more
+
+
+class Plane(gymnasium.Env):
+    """Somebody's environment with Box spaces: the same craft, in single precision, and no word of its wind."""
+
+    observation_space = gymnasium.spaces.Box(-3, 3, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-2, 2, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = self.np_random.uniform([-2, -0.5], [2, 0.5]).astype(np.float32)
+        return self.s, {}
+
+    def step(self, u):
+        grid = craft()
+        reward = grid.reward(0, self.s[None], u[None])[0]
+        self.s = grid.meet_boundary(grid.f(0, self.s[None], u[None]) + wind(self.np_random))[0].astype(np.float32)
+        return self.s, float(reward), False, False, {}
+
+
+def test_an_environment_with_boxes_is_learned_and_what_does_not_fit_is_refused():
+    agent = GridAgent(craft(), stationary=True)
+    rewards = ucbf.learn(agent, Plane(), episodes=3, seed=0)
+    assert rewards.shape == (3,)
+    assert agent.counts.sum() == pytest.approx(3 * 12)
+    bold = Grid(lambda s, u: s, lambda s, u: 0.0, 2, [-3, -3], [3, 3], 5, [[9.0]])
+    with pytest.raises(ValueError, match="is not in the environment's action_space"):
+        ucbf.learn(GridAgent(bold), Plane(), 1)
+    with pytest.raises(ValueError, match="the grid has states of shape"):
+        ucbf.learn(GridAgent(regulator(11)), Plane(), 1)
+
+
+def test_an_edge_and_a_residual_out_of_range_are_told():
+    agent = GridAgent(regulator(41, disturbance_range=(-0.5, 0.5)))
+    with pytest.warns(ucbf.CensoredWarning, match="at an edge of axis 0"):
+        agent.observe(0, [3.9], 15, [4.0])
+    with pytest.warns(ucbf.ModelWarning, match="the residual is"):
+        agent.observe(0, [0.0], 15, [2.0])
+    agent.observe(0, [3.9], 15, [4.0], disturbance=[0.3])
+    assert agent.counts.sum() == 2
+
+
+def test_saving_and_going_on(tmp_path):
+    grid = craft(11, 3)
+    agent = GridAgent(grid, stationary=True)
+    rng = np.random.default_rng(0)
+    agent.warm_start([[wind(rng) for _ in range(12)] for _ in range(5)])
+    agent.save(tmp_path / "agent.npz")
+    again = GridAgent.load(tmp_path / "agent.npz", craft(11, 3))
+    np.testing.assert_array_equal(again.policy, agent.policy)
+    with pytest.raises(ValueError, match="of another lattice"):
+        GridAgent.load(tmp_path / "agent.npz", craft(13, 3))
+    with pytest.raises(ValueError, match="holds no agent of a grid"):
+        GridAgent.load(__file__, grid)
+
+
+def test_lipschitz_constants_are_estimated():
+    # |x² + u²| is as steep as 2 * 4 less half a cell on either side; f as 1; the values of a plan less than the bound.
+    grid = regulator(81)
+    found = grid.lipschitz()
+    assert found.f == pytest.approx(1)
+    assert found.reward == pytest.approx(7.9)
+    assert found.value[-2:].tolist() == pytest.approx([7.9, 0])
+    seen = grid.lipschitz(grid.plan([[-0.1], [0.1]])).value
+    assert (seen <= found.value + 1e-9).all()
+    assert seen[0] > seen[-2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low": [0] * 5, "high": [1] * 5}, "5 axes; at most 4"),
+        ({"low": 1, "high": 0}, "axis 0 goes from 1 to 0"),
+        ({"points": 1}, "points is 1"),
+        ({"points": [3, 3]}, "points has 2 numbers"),
+        ({"boundary": "wall"}, "unknown boundary 'wall'"),
+        ({"boundary": ["clip", "clip"]}, "boundary has 2 entries"),
+        ({"actions": []}, "actions has shape"),
+        ({"f": 3}, "f is 3; give a function"),
+        ({"landing": lambda z: z[:, 0]}, "landing needs disturbance_range"),
+        ({"disturbance_range": (1, 0)}, "low must not exceed high"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(change, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Grid(**{"f": lambda s, a: s, "reward": lambda s, a: s[:, 0], "horizon": 2, "low": 0, "high": 1, "points": 3,
+                "actions": [0.0], **change})  # fmt: skip
+
+
+def test_functions_that_answer_for_one_row_only_are_told():
+    bad = Grid(lambda s, a: s, lambda s, a: max(s, a), 1, 0, 1, 3, [0.0])
+    with pytest.raises(TypeError, match="answers for all rows at once"):
+        bad.plan([[0.0]])
+    short = Grid(lambda s, a: s[:2], lambda s, a: 0.0, 1, 0, 1, 3, [0.0])
+    with pytest.raises(ValueError, match="f returned shape"):
+        short.plan([[0.0]])
+    stuck = Grid(lambda s, a: s, lambda s, a: 0.0, 1, 0, 1, 3, [0.0], allowed=lambda s, a: s[:, 0] < 0.5)
+    with pytest.raises(ValueError, match="has no allowed action"):
+        stuck.plan([[0.0]])
+
+
+def test_a_box_of_actions_is_a_lattice():
+    assert lattice([-1, 0], [1, 4], [3, 2]).tolist() == [[-1, 0], [-1, 4], [0, 0], [0, 4], [1, 0], [1, 4]]

@@ -1,0 +1,81 @@
+"""Policies as tables, and the rules read off them."""
+
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf.policies import Words
+from ucbf.rules import certainty_equivalent, myopic, up_to
+from ucbf.systems import Inventory, Queue, Reservoir
+
+
+def store(**more):
+    return Inventory(**{"capacity": 10, "max_demand": 5, "horizon": 2, "salvage": 0, **more})
+
+
+def test_up_to_a_level_below_a_threshold_is_read_off():
+    shop = store()
+    policy = shop.policy(up_to(shop.system, [7, 4], [3, 4]))
+    first, second = policy.rules()
+    assert first == ("up to", "order up to 7 when below 3", 3.0, 7.0)
+    assert second == ("up to", "order up to 4", 4.0, 4.0)
+    assert str(policy) == "day 1: order up to 7 when below 3\nday 2: order up to 4"
+    assert str(shop.policy(up_to(shop.system, 7, 3), steps=("Mon", "Tue"))) == "Mon to Tue: order up to 7 when below 3"
+
+
+def test_a_limit_on_orders_does_not_hide_the_level():
+    shop = store(max_order=3)
+    assert shop.policy(up_to(shop.system, 7, 5)).rules()[0][1:] == ("order up to 7 when below 5", 5.0, 7.0)
+
+
+def test_other_shapes_are_said_as_they_are():
+    shop = store()
+    assert shop.policy(np.zeros((2, 11), int)).rules()[0].text == "no order always"
+    odd = np.zeros((2, 11), int)
+    odd[0, [0, 2, 4, 6]] = 1
+    assert shop.policy(odd).rules()[0].kind == "none"
+    queue = Queue(horizon=1, capacity=5)
+    text = queue.policy(np.array([[0, 0, 1, 1, 2, 3]])).rules()[0].text
+    assert text == "no service up to 1, service 2 from 2 to 3, service 4 at 4, service 6 from 5 on"
+    dam = Reservoir(horizon=1, capacity=5)
+    assert dam.policy(np.array([[0, 0, 0, 1, 2, 3]])).rules()[0].text == "release down to 2"
+
+
+def test_a_policy_is_a_table_a_file_and_an_array(tmp_path):
+    shop = store(unit=2, max_demand=4)
+    policy = shop.policy(up_to(shop.system, 3), steps=("Mon", "Tue"))
+    table = policy.table()
+    names = list(table.columns) if hasattr(table, "iloc") else table.column_names
+    assert names == ["day", "stock", "order"]
+    assert policy.rows()[1] == {"day": "Mon", "stock": 2.0, "order": 4.0}
+    policy.to_csv(tmp_path / "policy.csv")
+    lines = (tmp_path / "policy.csv").read_text().splitlines()
+    assert lines[:3] == ["day,stock,order", "Mon,0,6", "Mon,2,4"]
+    assert len(lines) == 1 + 2 * 6
+    np.testing.assert_array_equal(np.asarray(policy), policy.actions)
+    world = shop.world()
+    np.testing.assert_array_equal(ucbf.evaluate(world, policy), ucbf.evaluate(world, policy.actions))
+
+
+def test_a_system_of_ones_own_has_plain_words():
+    world = ucbf.random_world(n_states=3, n_actions=2, horizon=1, lipschitz=None)
+    policy = ucbf.Policy(world.system, ucbf.optimal(world).policy)
+    assert list(policy.rows()[0]) == ["step", "state", "action"]
+    named = ucbf.Policy(world.system, policy.actions, Words(state="level"))
+    assert "level" in named.rows()[0]
+    with pytest.raises(ValueError, match="policy has shape"):
+        ucbf.Policy(world.system, [0])
+
+
+def test_myopic_weighs_this_step_only_by_hand():
+    # One step left or many, the myopic order is the newsvendor's: P(D <= y) >= (9-4+0)/(9+0.5) with nothing salvaged.
+    # Demand 0..5 with 1/6 each: 5/9.5 = 0.526 -> y = 3.
+    shop = store(price=9, unit_cost=4, holding=0.5)
+    law = shop.disturbance(ucbf.Disturbance(np.full(6, 1 / 6)))
+    assert shop.policy(myopic(shop.system, law)).rules()[0].level == 3
+
+
+def test_certainty_equivalence_orders_for_the_mean():
+    shop = store(price=9, unit_cost=4, holding=0.5, horizon=1)
+    law = shop.disturbance(ucbf.Disturbance([0.4, 0, 0.2, 0, 0, 0.4]))  # mean 2.4
+    assert shop.policy(certainty_equivalent(shop.system, law)).rules()[0].level == 2

@@ -1,0 +1,179 @@
+"""The ready systems: known answers, natural units, and the views of Gymnasium."""
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ucbf
+from instances import INSTANCES
+from ucbf.systems import SYSTEMS, Battery, Inventory, Queue, Reservoir, Shower
+
+DIGITS = {"snyder-shen-4.29": 5e-8, "reservoir": 5e-7}
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_known_answers_come_out_to_the_digits_given(name):
+    world, value = INSTANCES[name]()
+    assert float(world.start @ ucbf.optimal(world).v[0]) == pytest.approx(value, abs=DIGITS.get(name, 1e-12))
+
+
+def test_known_policies_come_out():
+    plan = ucbf.optimal(INSTANCES["puterman-inventory"]()[0])
+    np.testing.assert_allclose(plan.v[0], [67 / 16, 129 / 16, 97 / 8, 227 / 16], rtol=1e-14)
+    assert plan.policy.tolist() == [[3, 0, 0, 0], [2, 0, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(-ucbf.optimal(INSTANCES["bertsekas-inventory"]()[0]).v[0], [3.7, 2.7, 2.818])
+    world, _ = INSTANCES["snyder-shen-4.29"]()
+    low = ucbf.optimal(world).policy[:, : 60 + 23]
+    assert (low + np.arange(-60, 23) == 23).all()
+    assert ucbf.optimal(INSTANCES["newsvendor"]()[0]).policy[0, 0] == 8
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_the_learner_comes_within_a_percent_in_a_hundred_episodes(name):
+    world, value = INSTANCES[name]()
+    gaps = [ucbf.simulate(ucbf.UCBVIf(world.system), world, 100, seed=seed).gap[-1] for seed in range(20)]
+    assert np.median(gaps) <= 0.01 * abs(value)
+
+
+def test_a_week_of_lost_sales_by_hand():
+    # Stock 2, order 3, demand 4: sold 4 at 9, one left; ordering 12 + 3 * 4 = 24, holding 0.5.
+    shop = Inventory(capacity=6, max_demand=5, horizon=1, price=9, unit_cost=4, order_cost=12, holding=0.5, salvage=4)
+    env = gymnasium.make("ucbf/World-v0", world=shop.world(ucbf.Disturbance([1.0], low=4)))
+    env.reset(seed=0, options={"state": 2})
+    after, paid, *_ = env.step(3)
+    assert (after, paid) == (1, 4 * 9 - 24 - 0.5 + 4 * 1)
+    # Demand 5 from a stock of 2 and no order: 2 sold, and three customers gone, whose loss costs nothing more.
+    env = gymnasium.make("ucbf/World-v0", world=shop.world(ucbf.Disturbance([1.0], low=5)))
+    env.reset(seed=0, options={"state": 2})
+    assert env.step(0)[:2] == (0, 2 * 9)
+
+
+def test_backlog_is_owed_and_costs_until_it_is_served():
+    shop = Inventory(capacity=6, backlog=3, max_demand=9, horizon=1, price=9, unit_cost=4, penalty=2, holding=1)
+    system = shop.system
+    assert (system.states[0], system.states[-1]) == (-3, 6)
+    # Stock 1, order 0, demand 3: all three are paid for, two are owed at 2 each, and buying them later costs 8.
+    env = gymnasium.make("ucbf/World-v0", world=shop.world(ucbf.Disturbance([1.0], low=3)))
+    env.reset(options={"state": 1})
+    assert env.step(0)[:2] == (-2, 27 - 4 - 8)
+
+
+def test_amounts_are_multiples_of_the_unit_and_money_is_not():
+    one = Inventory(capacity=20, max_demand=15)
+    ten = Inventory(capacity=200, max_demand=150, unit=10, price=0.9, unit_cost=0.4, holding=0.05)
+    law = one.bell()
+    np.testing.assert_allclose(ucbf.optimal(one.world(law)).v, ucbf.optimal(ten.world(law)).v)
+    assert ten.policy(ucbf.optimal(ten.world(law))).states[-1] == 200
+    assert ten.disturbances([[31.0] * 7]).tolist() == [[-3] * 7]
+    with pytest.raises(ValueError, match="capacity / unit is 20.5; every entry must be a whole number"):
+        Inventory(capacity=205, unit=10, max_demand=100)
+
+
+@given(st.sampled_from(sorted(SYSTEMS)), st.integers(0, 2**32 - 1))
+def test_a_profile_only_moves_what_is_called_disturbance(kind, seed):
+    rng = np.random.default_rng(seed)
+    plain = SYSTEMS[kind](horizon=3)
+    low, high = plain.amount_range
+    known = plain.replace(profile=tuple(rng.uniform(low, high, 3)))
+    pmf = rng.random((3, round(high - low) + 1))
+    law = ucbf.Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=round(low))
+    np.testing.assert_allclose(ucbf.optimal(plain.world(law)).v, ucbf.optimal(known.world(law)).v, rtol=1e-9, atol=1e-9)
+    again = known.amounts(known.disturbance(law))
+    assert [again.mean(h) for h in range(3)] == pytest.approx([law.mean(h) for h in range(3)])
+    amounts = low + law.draw(rng.random((4, 3))) - round(low)
+    moved = known.disturbances(amounts) + known.sign * known.expected
+    np.testing.assert_array_equal(moved, plain.disturbances(amounts))
+
+
+def test_a_battery_buys_when_it_is_cheap():
+    store = Battery(horizon=2, capacity=8, prices=(1.0, 4.0), max_buy=8, max_demand=4, shortage_price=9, end_value=0)
+    law = ucbf.Disturbance([1.0], low=3)
+    policy = store.policy(ucbf.optimal(store.world(law)))
+    assert policy.amounts[0, 0] == 6  # what both hours need, at the price of the first
+    assert policy.amounts[1, 3] == 0
+    sell = Battery(horizon=1, prices=5.0, max_sell=3, max_demand=0, end_value=0)
+    assert sell.policy(ucbf.optimal(sell.world())).amounts[0, :5].tolist() == [0, -1, -2, -3, -3]
+
+
+def test_a_reservoir_never_releases_what_it_has_not():
+    dam = Reservoir(capacity=5, max_inflow=2, horizon=2)
+    assert all(a <= s for a in range(6) for s in range(6) if dam.system.allowed[0, s, a])
+
+
+def test_a_queue_serves_faster_the_more_wait():
+    policy = Queue().policy(ucbf.optimal(Queue().world())).amounts[:6]
+    assert (np.diff(policy, axis=1) >= 0).all()
+
+
+def test_the_shower_is_learned_in_a_few_episodes():
+    world = Shower().world(start=30)
+    worth = {n: ucbf.simulate(ucbf.make_agent(n, world.system), world, 50).gap[-1] for n in ("UCBVI-f", "UCB-H")}
+    assert worth["UCBVI-f"] < 2 < 10 < worth["UCB-H"]
+
+
+@pytest.mark.parametrize("kind", sorted(SYSTEMS))
+def test_every_system_is_an_environment(kind):
+    env = gymnasium.make(f"ucbf/{kind.capitalize()}-v0", horizon=3)
+    state, info = env.reset(seed=0)
+    for h in range(3):
+        assert env.observation_space.contains(state)
+        state, _, over, _, info = env.step(env.action_space.sample(info["action_mask"]))
+        assert over == (h == 2)
+    envs = gymnasium.make_vec(f"ucbf/{kind.capitalize()}-v0", num_envs=4, horizon=3)
+    assert envs.reset(seed=0)[0].shape == (4,)
+
+
+@pytest.mark.parametrize("kind", sorted(SYSTEMS))
+def test_no_rule_beats_the_optimum_and_all_are_policies(kind):
+    ready = SYSTEMS[kind](horizon=4)
+    world = ready.world()
+    best = ucbf.optimal(world).v[0]
+    rules = ready.rules(world.law)
+    assert {"myopic", "certainty-equivalent"} <= set(rules)
+    for name, rule in rules.items():
+        assert (ucbf.evaluate(world, rule)[0] <= best + 1e-9).all(), name
+
+
+def test_the_rules_of_a_store():
+    # No order cost and leftovers worth their cost: the critical ratio (9-4)/(9-4+0.5) is the optimum.
+    shop = Inventory()
+    world = shop.world()
+    rules = shop.rules(world.law)
+    np.testing.assert_array_equal(rules["base-stock"], ucbf.optimal(world).policy)
+    dear = Inventory(order_cost=12)
+    rules = dear.rules(dear.world().law)
+    worth = {name: ucbf.evaluate(dear.world(), rule)[0, 0] for name, rule in rules.items()}
+    assert max(worth, key=worth.get) in {"(s, S)", "certainty-equivalent"}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Inventory(holding=-1), "holding is -1; it must be 0 or more"),
+        (lambda: Inventory(horizon=0), "horizon is 0"),
+        (lambda: Inventory(profile=(1.0, 2.0)), "profile has 2 numbers; give one, or one for each of the 7 steps"),
+        (lambda: Battery(prices=(1.0,) * 3), "prices has 3 numbers"),
+        (lambda: Battery(min_demand=3, max_demand=2), "from 3 to 2; the first must not exceed the second"),
+        (lambda: Queue(service=(1, 2), service_cost=(1,)), "service has 2 choices and service_cost 1"),
+        (lambda: Shower(target_low=50, target_high=40), "the target 50..40 is not within"),
+        (lambda: Inventory().world(law=[0.5, 0.5]), "give a ucbf.Disturbance of the demand"),
+        (lambda: Inventory().disturbances([1.0, 2.0]), "demand has shape"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def test_what_is_known_of_w_moves_to_other_prices():
+    cheap = Battery(horizon=4, prices=(1.0, 2.0, 3.0, 4.0))
+    agent = ucbf.UCBVIf(cheap.system)
+    agent.warm_start(cheap.disturbances(np.random.default_rng(0).integers(0, 9, (50, 4))))
+    other = cheap.replace(prices=(4.0, 3.0, 2.0, 1.0))
+    moved = agent.moved_to(other.system)
+    np.testing.assert_array_equal(moved.law.pmf, agent.law.pmf)
+    np.testing.assert_array_equal(moved.policy, ucbf.optimal(ucbf.World(other.system, agent.law)).policy)
+    with pytest.raises(ValueError, match="declare the same disturbance_range and horizon"):
+        agent.moved_to(cheap.replace(max_demand=5).system)
