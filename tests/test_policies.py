@@ -5,7 +5,7 @@ import pytest
 
 import ucbf
 from ucbf.policies import Words
-from ucbf.rules import certainty_equivalent, myopic, up_to
+from ucbf.rules import aim_at, certainty_equivalent, myopic, up_to
 from ucbf.systems import Inventory, Queue, Reservoir
 
 
@@ -39,6 +39,18 @@ def test_other_shapes_are_said_as_they_are():
     assert text == "no service up to 1, service 2 from 2 to 3, service 4 at 4, service 6 from 5 on"
     dam = Reservoir(horizon=1, capacity=5)
     assert dam.policy(np.array([[0, 0, 0, 1, 2, 3]])).rules()[0].text == "release down to 2"
+    assert dam.policy(np.array([[0, 1, 2, 2, 2, 2]])).rules()[0].text == "release 2, or what there is"
+    capped = Reservoir(horizon=1, capacity=8, max_release=4)
+    assert capped.policy(np.array([[0, 1, 2, 2, 2, 3, 4, 4, 4]])).rules()[0].text == (
+        "release 2, or what there is, and all beyond 4, at most 4"
+    )
+
+
+def test_aiming_at_a_level_by_hand():
+    # Demand is 2 on average: to be left with 3, stock 1 orders 4.
+    shop = store()
+    law = shop.disturbance(ucbf.Disturbance([0.0, 0.5, 0.0, 0.5]))
+    assert aim_at(shop.system, law, 3)[0].tolist() == [5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_policy_is_a_table_a_file_and_an_array(tmp_path):

@@ -2,6 +2,8 @@ from ucbf import data as data
 from ucbf import estimators as estimators
 from ucbf import systems as systems
 from ucbf import theory as theory
+from ucbf.advice import Advice as Advice
+from ucbf.advice import advise as advise
 from ucbf.agents import AGENTS as AGENTS
 from ucbf.agents import UBEV as UBEV
 from ucbf.agents import UCBB as UCBB
@@ -26,6 +28,7 @@ from ucbf.grid import GridPlan as GridPlan
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan
+from ucbf.planning import endless as endless
 from ucbf.planning import evaluate as evaluate
 from ucbf.planning import greedy as greedy
 from ucbf.planning import optimal as optimal

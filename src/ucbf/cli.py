@@ -103,7 +103,7 @@ def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
         measured = table1.measure_all(sizes, seed, progress)
     rows = table1.rows(measured)
     title = f"H = {table1.HORIZON}, regret of {sizes.episodes} episodes; ± two standard errors"
-    pictures = _save(folder, "table1", lambda figures: figures.growth_figure(measured, sizes))
+    pictures = save(folder, "table1", lambda figures: figures.growth_figure(measured, sizes))
     cells, numbers = [list(row.values()) for row in rows], table1.numbers(measured, sizes)
     _publish(folder, "table1", list(rows[0]), cells, numbers, title, pictures)
 
@@ -175,6 +175,13 @@ def plot(
         _draw(folder, band, scale, *more)
 
 
+app.command(
+    "ucbf.cli_learn:learn",
+    name="learn",
+    help="From a measured series to a policy: inventory, battery, reservoir, queue.",
+)
+
+
 def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address: str | None, shard: str) -> bool:
     """Run what is missing; whether the whole study is there now."""
     from ucbf.studies.runner import run_study
@@ -210,7 +217,7 @@ def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     results = read_results(folder, *more)
     columns, rows = reports.heading(results), reports.summary(results)
     title = f"{results.study.name}: {results.study.episodes} episodes"
-    pictures = _save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
+    pictures = save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
     _publish(
         folder, "summary", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
     )
@@ -224,7 +231,7 @@ def _draw_paired(folder: Path, *more: Path) -> None:
     results = read_results(folder, *more)
     columns, rows = reports.PAIRED, reports.paired(results)
     title = f"{results.study.name}: {results.study.episodes} episodes"
-    pictures = _save(folder, "regret", lambda figures: figures.regret_figure(results))
+    pictures = save(folder, "regret", lambda figures: figures.regret_figure(results))
     _publish(
         folder, "paired", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
     )
@@ -263,7 +270,7 @@ def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
     Console(width=None if sys.stdout.isatty() else 150).print(table)
 
 
-def _save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[str]:
+def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[str]:
     """Draw a figure and write it as PNG, SVG and PDF; the names of the files."""
     import io
 

@@ -65,6 +65,7 @@ class Episodes:
     amounts: NDArray[np.float64]  # [K, H]
     names: tuple[str, ...]  # [H] of the steps
     starts: tuple[str, ...]  # [K] when each began
+    kinds: tuple[str, ...]  # [K] of each: "weekday" or "weekend" where an episode is a day, else ""
     dropped: int  # values before the first whole episode and after the last
     series: Series
 
@@ -79,13 +80,22 @@ class Episodes:
 
     def part(self, first: int, stop: int) -> Episodes:
         """The episodes from one to another."""
-        return Episodes(self.amounts[first:stop], self.names, self.starts[first:stop], 0, self.series)
+        cut = slice(first, stop)
+        return Episodes(self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], 0, self.series)
 
     @property
     def profile(self) -> NDArray[np.float64]:
         """[H] the mean of every step."""
         mean: NDArray[np.float64] = self.amounts.mean(axis=0)
         return mean
+
+    def profiles(self, least: int = 5) -> dict[str, NDArray[np.float64]]:
+        """The profile of each kind of episode; that of all, for a kind with fewer than ``least``."""
+        found = {}
+        for kind in dict.fromkeys(self.kinds):
+            members = self.amounts[np.array([k == kind for k in self.kinds])]
+            found[kind] = members.mean(axis=0) if len(members) >= least else self.profile
+        return found
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -384,7 +394,10 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
         )
     part = series.part(first, first + K * H)
     starts = tuple(str(i * H + 1) if part.times is None else str(part.times[i * H]) for i in range(K))
-    return Episodes(part.values.reshape(K, H), names, starts, len(series) - K * H, series)
+    kinds = ("",) * K
+    if part.times is not None and (spacing, H) in {("hour", 24), ("half-hour", 48)}:
+        kinds = tuple("weekend" if part.times[i * H].weekday() >= 5 else "weekday" for i in range(K))
+    return Episodes(part.values.reshape(K, H), names, starts, kinds, len(series) - K * H, series)
 
 
 def _is_monday(t: datetime) -> bool:

@@ -12,7 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ucbf.advice import LEARNED, Advice
 from ucbf.checks import one_of
+from ucbf.disturbance import Disturbance
+from ucbf.planning import Plan
+from ucbf.policies import Policy
 from ucbf.reports import Curve, curves_of, interval, panel_title
 from ucbf.studies.store import Results
 from ucbf.table1 import Measurement, Sizes
@@ -107,6 +111,115 @@ def regret_figure(results: Results) -> Figure:
     handles, names = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, fontsize=9, loc="outside upper center", ncols=len(names))
     return figure
+
+
+def advice_figure(advice: Advice) -> Figure:
+    """What was learned, on one page: the policy, its values, the law beside the data, and how it did afterwards."""
+    figure = Figure(figsize=(11, 7.6), layout="constrained")
+    (left, right), (below, beside) = figure.subplots(2, 2)
+    policy_panel(left, advice.policy)
+    value_panel(right, advice.plan, advice.policy)
+    law_panel(below, advice)
+    if advice.rewards:
+        _comparison_panel(beside, advice)
+    else:
+        beside.set_axis_off()
+    return figure
+
+
+def policy_panel(ax: Axes, policy: Policy) -> None:
+    """A heat map of what is done, over step and state; nothing done is left grey."""
+    amounts, states, words = policy.amounts.T, policy.states, policy.words
+    idle = np.isclose(amounts, 0)
+    half = words.unit / 2
+    extent = (0.5, len(policy.step_names) + 0.5, states[0] - half, states[-1] + half)
+    ax.set_facecolor("#e4e4e4")
+    image = ax.imshow(
+        np.ma.masked_where(idle, amounts),
+        origin="lower",
+        aspect="auto",
+        cmap="viridis_r" if amounts.min() >= 0 else "RdBu",
+        extent=extent,
+        interpolation="nearest",
+    )
+    if idle.any():
+        ax.plot([], [], marker="s", linestyle="", color="#e4e4e4", label=f"no {words.action}")
+        ax.legend(loc="upper right", fontsize=8, framealpha=0.9)
+    _name_steps(ax, policy)
+    ax.set(ylabel=words.state)
+    ax.set_title(f"What to do: {words.action}", loc="left", fontsize=11)
+    colourbar = ax.figure.colorbar(image, ax=ax)
+    colourbar.set_label(words.action)
+
+
+def value_panel(ax: Axes, plan: Plan, policy: Policy) -> None:
+    """The value of every state at the first step, in the middle, and at the last."""
+    H = len(policy.actions)
+    for (colour, dashes), h in zip(STYLES, dict.fromkeys((0, H // 2, H - 1)), strict=False):
+        ax.plot(policy.states, plan.v[h], color=colour, linestyle=dashes, label=policy.step_names[h])
+    ax.set(xlabel=policy.words.state, ylabel="expected reward from here on")
+    ax.set_title("What a state is worth", loc="left", fontsize=11)
+    ax.legend(frameon=False, fontsize=9)
+    _quiet(ax)
+
+
+def law_panel(ax: Axes, advice: Advice) -> None:
+    """The learned law of every step, middle and 10 to 90 %, beside what was measured before and after."""
+    law, unit, H = advice.demand, advice.ready.unit, advice.ready.horizon
+    steps = np.arange(1, H + 1)
+    low, middle, high = (np.array([_quantile(law, h, share) * unit for h in range(H)]) for share in (0.1, 0.5, 0.9))
+    rng = np.random.default_rng(0)
+    for part, colour, label in ((advice.training, "#999999", "learned from"), (advice.test, "#D55E00", "afterwards")):
+        if len(part):
+            jitter = rng.uniform(-0.25, 0.25, part.amounts.shape)
+            size = 8 if part.amounts.size < 2000 else 3
+            ax.scatter(steps + jitter, part.amounts, s=size, color=colour, alpha=0.4, linewidths=0, label=label)
+    edges = np.arange(H + 1) + 0.5
+    ax.stairs(high, edges, baseline=low, fill=True, color="#0072B2", alpha=0.2, label="learned, 10 to 90 %")
+    ax.hlines(middle, edges[:-1], edges[1:], color="#0072B2", label="learned, middle")
+    _name_steps(ax, advice.policy)
+    ax.set(ylabel=advice.ready.amount_name)
+    ax.set_title(f"The law of the {advice.ready.amount_name}", loc="left", fontsize=11)
+    ax.legend(frameon=False, fontsize=8, ncols=2)
+    _quiet(ax)
+
+
+def _quantile(law: Disturbance, h: int, share: float) -> float:
+    reached = np.cumsum(law.pmf[h % len(law.pmf)]) >= share - 1e-12
+    return float(law.values[int(reached.argmax())])
+
+
+def _comparison_panel(ax: Axes, advice: Advice) -> None:
+    """How far the learned policy was ahead of each rule, with 95 % intervals."""
+    rows = [row for row in advice.comparison() if row["policy"] != LEARNED][::-1]
+    for y, row in enumerate(rows):
+        colour = "#0072B2" if row["low"] > 0 else "#D55E00" if row["high"] < 0 else "#777777"
+        ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
+        ax.plot(row["ahead"], y, marker="o", color=colour)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set(yticks=range(len(rows)), yticklabels=[row["policy"] for row in rows], ylim=(-0.7, len(rows) - 0.3))
+    ax.set_xlabel(
+        f"reward an episode by which the learned policy is ahead\n({len(advice.test)} episodes; 95 % intervals)"
+    )
+    ax.set_title("Afterwards, against simple rules", loc="left", fontsize=11)
+    _quiet(ax)
+
+
+def _name_steps(ax: Axes, policy: Policy) -> None:
+    names = policy.step_names
+    every = max(1, math.ceil(len(names) / 12))
+    at = range(0, len(names), every)
+    ax.set(xticks=[h + 1 for h in at], xticklabels=[names[h] for h in at], xlim=(0.5, len(names) + 0.5))
+    if policy.words.steps is None:
+        ax.set_xlabel(policy.words.step)
+    if max(len(names[h]) for h in at) > 4 and len(at) > 8:
+        ax.tick_params(axis="x", labelrotation=60)
+
+
+def _quiet(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="#ececec")
+    ax.set_axisbelow(True)
 
 
 def _plain(label: str) -> str:

@@ -12,6 +12,8 @@ from ucbf.checks import frozen, integers
 from ucbf.disturbance import Disturbance
 from ucbf.system import System
 
+MOST_EPISODES = 500  # that an endless plan looks ahead
+
 if TYPE_CHECKING:
     from ucbf.kernels import Arena
     from ucbf.world import World
@@ -41,6 +43,30 @@ def plan(system: System, law: Disturbance) -> Plan:
     made = Plan(np.empty((H, S, A)), np.empty((H + 1, S)), np.empty((H, S), dtype=np.int64))
     kernels.plan(arena_of(system, law), made.q, made.v, made.policy)
     return made
+
+
+def endless(system: System, law: Disturbance, tolerance: float = 1e-4) -> System:
+    """The system with, for its terminal reward, what the episodes that follow are worth if W follows ``law``.
+
+    For business that goes on: a plan of one episode then has no end to prepare for. With γ = 1 that worth is relative
+    to the state nearest to 0 (relative value iteration, halfway each time, so that cycles die out).
+
+    Parameters
+    ----------
+    tolerance
+        How far the worth of states may still move, as a share of how much they differ.
+    """
+    check_law(system, law)
+    home = min(max(0, system.states[0]), system.states[-1]) - system.state_offset
+    ahead = np.array(system.terminal)
+    for _ in range(MOST_EPISODES):
+        value = plan(system.replace(terminal=ahead), law).v[0]
+        renewed = value if system.discount < 1 else value - value[home] + ahead[home]
+        moved = float(np.abs(renewed - ahead).max())
+        ahead = (ahead + renewed) / 2 if system.discount == 1 else renewed
+        if moved <= tolerance * max(float(np.ptp(renewed)), 1e-300):
+            break
+    return system.replace(terminal=ahead)
 
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:

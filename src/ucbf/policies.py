@@ -153,9 +153,10 @@ class Policy:
             rule = self._up_to(amounts, states, acts)
             if rule is not None:
                 return rule
-        rule = self._down_to(amounts, states, acts)
-        if rule is not None:
-            return rule
+        else:
+            rule = self._down_to(amounts, states, acts) or self._as_there_is(amounts, states)
+            if rule is not None:
+                return rule
         cuts = np.flatnonzero(np.diff(amounts)) + 1
         if len(cuts) >= MOST_PIECES:
             return Rule("none", "no simple rule; see the table")
@@ -182,7 +183,7 @@ class Policy:
             return None
         threshold = float(states[n]) if n < len(states) else float(states[-1]) + self.words.unit
         text = f"{self.words.verb} up to {level:g}"
-        if threshold < level - 1e-9:
+        if n < len(states) and threshold < level - 1e-9:
             text += f" when below {threshold:g}"
         return Rule("up to", text, threshold, level)
 
@@ -191,7 +192,7 @@ class Policy:
     ) -> Rule | None:
         """Lower to one level from every state above a threshold, as far as a single action reaches."""
         n = int(acts.sum())
-        if n < 2 or not acts[len(states) - n :].all() or (amounts[acts] <= 0).any() or self.words.verb is not None:
+        if n < 2 or not acts[len(states) - n :].all() or (amounts[acts] <= 0).any():
             return None
         left = states[-n:] - amounts[-n:]
         level, most = float(left.min()), float(self.amounts.max())
@@ -202,6 +203,22 @@ class Policy:
         limit = f", at most {most:g}" if beyond.any() else ""
         when = f" when above {threshold:g}" if threshold > level + 1e-9 else ""
         return Rule("down to", f"{self.words.action} down to {level:g}{limit}{when}", threshold, level)
+
+    def _as_there_is(self, amounts: NDArray[np.float64], states: NDArray[np.float64]) -> Rule | None:
+        """Lower the state by one amount, or as far as it goes, and from higher states down to a level."""
+        most, action = float(self.amounts.max()), self.words.action
+        for usual in np.unique(amounts):
+            plain = np.minimum(states, usual)
+            beyond = amounts > plain + 1e-9
+            level = float((states - amounts)[beyond].max()) if beyond.any() else np.inf
+            if np.allclose(np.maximum(plain, np.minimum(states - level, most)), amounts):
+                more = f", and all beyond {level + usual:g}" if beyond.any() else ""
+                limit = f", at most {most:g}" if beyond.any() and states[-1] - level > most else ""
+                text = (
+                    f"{action} {usual:g}, or what there is{more}{limit}" if usual else f"{action} all{more[4:]}{limit}"
+                )
+                return Rule("down to", text, float(usual), None if np.isinf(level) else level)
+        return None
 
     def _do(self, amount: float) -> str:
         return f"{self.words.action} {amount:g}" if abs(amount) > 1e-9 else f"no {self.words.action}"

@@ -32,6 +32,15 @@ def certainty_equivalent(system: System, law: Disturbance) -> NDArray[np.int64]:
     return plan(system, Disturbance(np.eye(len(law.values))[means], low=law.low)).policy
 
 
+def aim_at(system: System, law: Disturbance, level: int) -> NDArray[np.int64]:
+    """The action after which the state is expected to be nearest to a level, whatever it costs; the lower, of two."""
+    check_law(system, law)
+    mean = np.array([law.mean(h) for h in range(system.horizon)])[:, None, None]
+    away = np.where(system.allowed, np.abs(system.f + mean - level), np.inf)
+    nearest: NDArray[np.int64] = away.argmin(axis=2)
+    return nearest
+
+
 def up_to(system: System, levels: ArrayLike, thresholds: ArrayLike | None = None) -> NDArray[np.int64]:
     """Raise the state to a level whenever it is below a threshold (below the level, if None).
 

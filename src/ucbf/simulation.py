@@ -160,6 +160,7 @@ def replay(
     start: int | None = None,
     carry: bool = True,
     censored: bool = False,
+    accounts: Callable[[int], System] | None = None,
     progress: Progress | None = None,
 ) -> Replay:
     """Run an agent, which learns as it goes, or a fixed policy through episodes that happened, in their order.
@@ -177,6 +178,8 @@ def replay(
         reward, as what is left at its end is paid: each episode is judged by what it added.
     censored
         Whether clipped edges hide W from an agent.
+    accounts
+        A function of the episode: the system whose rewards are counted; that of the player, if None.
     """
     w = integers("disturbances", disturbances)
     choose: Callable[[int], Player] = player if callable(player) else lambda k: player
@@ -190,7 +193,7 @@ def replay(
     s = begin
     for k in range(K):
         now = _player(choose(k))
-        system = now.system
+        system = now.system if accounts is None else accounts(k)
         system.fold(w[k])
         states[k, 0] = s = s if carry else begin
         paid = -float(system.terminal[s - first]) if carry else 0.0

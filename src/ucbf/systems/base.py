@@ -23,6 +23,11 @@ Kind = TypeVar("Kind", bound="Ready")
 PerStep = float | tuple[float, ...]
 
 
+def best_of(world: World, choices: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The policy with the highest value, averaged over the first state."""
+    return max(choices, key=lambda policy: float(world.start @ evaluate(world, policy)[0]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ready(ABC):
     """A kind of system that is met often: a builder of a :class:`ucbf.System` and, given a law, of a World.
@@ -49,12 +54,17 @@ class Ready(ABC):
         whole("horizon", self.horizon, 1)
         real("unit", self.unit, 0, open_low=True)
         real("discount", self.discount, 0, 1, open_low=True)
-        self.per_step("profile")
         self.check()
         low, high = self.amount_range
         if low > high:
             raise ValueError(
                 f"the {self.amount_name} is from {low:g} to {high:g}; the first must not exceed the second"
+            )
+        expected = self.per_step("profile")
+        if expected.any() and (expected.min() < low or expected.max() > high):
+            raise ValueError(
+                f"profile goes from {expected.min():g} to {expected.max():g}, but the {self.amount_name} only from "
+                f"{low:g} to {high:g}; widen its range"
             )
 
     # -- what a kind of system supplies -----------------------------------------------------------
@@ -73,6 +83,11 @@ class Ready(ABC):
     def action_amounts(self) -> NDArray[Any]:
         """[A] what each action means, in the user's units."""
 
+    @classmethod
+    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Sizes that suit amounts of this least, mean and most; rounded up to whole units by the caller."""
+        return {}
+
     @abstractmethod
     def build(self, low: int, high: int) -> System:
         """The system, W being from low to high."""
@@ -82,9 +97,10 @@ class Ready(ABC):
     @cached_property
     def system(self) -> System:
         """What a learner is told."""
-        low, high = self.amount_range
-        ends = self.sign * (self.units([low, high])[:, None] - self.expected)
-        return self.build(int(ends.min()), int(ends.max()))
+        low, high = (int(x) for x in self.units(self.amount_range))
+        if self.expected.any():  # the same for every profile, so that what is known of W serves another one
+            return self.build(low - high, high - low)
+        return self.build(*sorted((self.sign * low, self.sign * high)))
 
     def world(self, law: Disturbance | None = None, start: float | ArrayLike | None = None) -> World:
         """A world with this law of the amount, in multiples of ``unit``; a bell-shaped one, to try it, if None.
@@ -146,22 +162,21 @@ class Ready(ABC):
         )
         return Policy(self.system, getattr(given, "policy", given), words)
 
-    def rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
-        """What practitioners would do, given a law of W: policies [H, S] by name."""
+    def rules(self, law: Disturbance, system: System | None = None) -> dict[str, NDArray[np.int64]]:
+        """What practitioners would do, given a law of W: policies [H, S] by name.
+
+        system: this one, perhaps with another terminal reward (:func:`ucbf.endless`)
+        """
+        system = self.system if system is None else system
         return {
             "myopic": myopic(self.system, law),
-            "certainty-equivalent": certainty_equivalent(self.system, law),
-            **self.own_rules(law),
+            "certainty-equivalent": certainty_equivalent(system, law),
+            **self.own_rules(World(system, law)),
         }
 
-    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Rules that are used for this kind of system only."""
         return {}
-
-    def best_of(self, law: Disturbance, choices: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The policy with the highest value, averaged over the first states, if W follows the law."""
-        world = World(self.system, law)
-        return max(choices, key=lambda policy: float(evaluate(world, policy)[0].mean()))
 
     def replace(self: Kind, **changes: Any) -> Kind:
         """The same with some parameters changed."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.disturbance import Disturbance
-from ucbf.rules import up_to
+from ucbf.rules import aim_at
 from ucbf.system import System
-from ucbf.systems.base import PerStep, Ready
+from ucbf.systems.base import PerStep, Ready, best_of
+from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +79,16 @@ class Battery(Ready):
         """[A] how much is bought; below zero, sold."""
         return np.arange(-self.multiple("max_sell"), self.multiple("max_buy") + 1) * self.unit
 
-    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
-        """Keep the battery at one level, the best of all, whatever the price."""
+    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
+        """Buy what is expected to bring the battery to one level, the best of all, whatever the price."""
         capacity = self.multiple("capacity")
-        return {"one level": self.best_of(law, [up_to(self.system, level) for level in range(capacity + 1)])}
+        return {"one level": best_of(world, [aim_at(self.system, world.law, x) for x in range(capacity + 1)])}
+
+    @classmethod
+    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Two steps of the largest demand in the battery, one and a half from the grid."""
+        below = {"min_demand": 1.5 * least} if least < 0 else {}
+        return {"max_demand": 1.25 * most, "capacity": 2 * most, "max_buy": 1.5 * most, **below}
 
     def build(self, low: int, high: int) -> System:
         """The system, W being from low to high."""

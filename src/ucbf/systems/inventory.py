@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.disturbance import Disturbance
 from ucbf.rules import up_to
 from ucbf.system import System
-from ucbf.systems.base import Ready
+from ucbf.systems.base import Ready, best_of
+from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +94,9 @@ class Inventory(Ready):
             most = min(most, self.multiple("max_order"))
         return np.arange(most + 1) * self.unit
 
-    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Base-stock by the critical ratio of every step, and the best (s, S) of all pairs."""
-        demand = self.amounts(law)
+        demand = self.amounts(world.law)
         salvage = self.unit_cost if self.salvage is None else self.salvage
         short, over = self.price + self.penalty - self.unit_cost, self.unit_cost + self.holding - salvage
         ratio = short / (short + over) if short > 0 and short + over > 0 else 0.0 if short <= 0 else 1.0
@@ -105,7 +105,7 @@ class Inventory(Ready):
         levels = np.minimum(levels, self.multiple("capacity"))
         rules = {"base-stock": up_to(self.system, levels)}
         if self.order_cost > 0:
-            rules["(s, S)"] = self.best_of(law, self._pairs())
+            rules["(s, S)"] = best_of(world, self._pairs())
         return rules
 
     def _pairs(self) -> list[NDArray[np.int64]]:
@@ -113,6 +113,11 @@ class Inventory(Ready):
         states = self.system.states
         grid = states[:: max(1, len(states) // 40)]
         return [up_to(self.system, top, below) for top in grid for below in grid if below <= top]
+
+    @classmethod
+    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Room for twice the largest demand, which may be exceeded by a half."""
+        return {"max_demand": 1.5 * most, "capacity": 2 * most}
 
     def build(self, low: int, high: int) -> System:
         """The system, W being from low to high."""

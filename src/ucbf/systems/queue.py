@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.disturbance import Disturbance
 from ucbf.system import System
-from ucbf.systems.base import Ready
+from ucbf.systems.base import Ready, best_of
+from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +72,15 @@ class Queue(Ready):
         """[A] how many each choice serves."""
         return np.array(self.service, dtype=np.float64)
 
-    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """The best of the choices, whatever the queue."""
         shape = self.system.f.shape[:2]
-        return {"one service": self.best_of(law, [np.full(shape, a) for a in range(len(self.service))])}
+        return {"one service": best_of(world, [np.full(shape, a) for a in range(len(self.service))])}
+
+    @classmethod
+    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Room for three times the largest arrivals; service from none to twice the mean."""
+        return {"max_arrivals": 1.5 * most, "capacity": 3 * most, "service": (0.0, mean / 2, mean, 2 * mean)}
 
     def build(self, low: int, high: int) -> System:
         """The system, W being from low to high."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.disturbance import Disturbance
 from ucbf.system import System
 from ucbf.systems.base import PerStep, Ready
+from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +49,11 @@ class Reservoir(Ready):
     capacity: float = 30
     max_inflow: float = 15
     max_release: float | None = None
-    value: PerStep = 1.0
+    value: PerStep = 0.0
     target: PerStep = 5.0
-    shortage_cost: PerStep = 2.0
+    shortage_cost: PerStep = 1.0
     spill_cost: float = 0.0
-    water_value: float = 0.8
+    water_value: float = 0.0
 
     def check(self) -> None:
         """An error for a parameter that makes no sense."""
@@ -76,15 +76,20 @@ class Reservoir(Ready):
         most = self.multiple("capacity") if self.max_release is None else self.multiple("max_release")
         return np.arange(most + 1) * self.unit
 
-    def own_rules(self, law: Disturbance) -> dict[str, NDArray[np.int64]]:
+    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Release the target, or the mean inflow where there is none, as far as there is water."""
-        inflow = self.amounts(law)
+        inflow = self.amounts(world.law)
         mean = np.array([inflow.mean(h) for h in range(self.horizon)])
         target = self.per_step("target")
         wanted = self.units(target) if target.any() else np.rint(mean).astype(np.int64)
         stored, most = np.array(self.system.states), len(self.action_amounts) - 1
         name = "release the target" if target.any() else "release the mean inflow"
         return {name: np.minimum(np.minimum(wanted[:, None], stored), most)}
+
+    @classmethod
+    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Room for five mean inflows, of which two can be released in a step; the mean is the target."""
+        return {"max_inflow": 1.5 * most, "capacity": 5 * mean, "max_release": 2 * mean, "target": mean}
 
     def build(self, low: int, high: int) -> System:
         """The system, W being from low to high."""
