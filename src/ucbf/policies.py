@@ -154,7 +154,7 @@ class Policy:
             if rule is not None:
                 return rule
         else:
-            rule = self._down_to(amounts, states, acts) or self._as_there_is(amounts, states)
+            rule = self._as_there_is(amounts, states) or self._down_to(amounts, states, acts)
             if rule is not None:
                 return rule
         cuts = np.flatnonzero(np.diff(amounts)) + 1
@@ -207,16 +207,14 @@ class Policy:
     def _as_there_is(self, amounts: NDArray[np.float64], states: NDArray[np.float64]) -> Rule | None:
         """Lower the state by one amount, or as far as it goes, and from higher states down to a level."""
         most, action = float(self.amounts.max()), self.words.action
-        for usual in np.unique(amounts):
+        for usual in np.unique(amounts[amounts > 0]):
             plain = np.minimum(states, usual)
             beyond = amounts > plain + 1e-9
-            level = float((states - amounts)[beyond].max()) if beyond.any() else np.inf
+            level = float((states - amounts)[beyond].min()) if beyond.any() else np.inf
             if np.allclose(np.maximum(plain, np.minimum(states - level, most)), amounts):
                 more = f", and all beyond {level + usual:g}" if beyond.any() else ""
                 limit = f", at most {most:g}" if beyond.any() and states[-1] - level > most else ""
-                text = (
-                    f"{action} {usual:g}, or what there is{more}{limit}" if usual else f"{action} all{more[4:]}{limit}"
-                )
+                text = f"{action} {usual:g}, or what there is{more}{limit}"
                 return Rule("down to", text, float(usual), None if np.isinf(level) else level)
         return None
 
