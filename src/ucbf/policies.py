@@ -207,7 +207,7 @@ class Policy:
     def _as_there_is(self, amounts: NDArray[np.float64], states: NDArray[np.float64]) -> Rule | None:
         """Lower the state by one amount, or as far as it goes, and from higher states down to a level."""
         most, action = float(self.amounts.max()), self.words.action
-        for usual in np.unique(amounts[amounts > 0]):
+        for usual in np.unique(amounts[amounts > 0])[::-1]:
             plain = np.minimum(states, usual)
             beyond = amounts > plain + 1e-9
             level = float((states - amounts)[beyond].min()) if beyond.any() else np.inf
