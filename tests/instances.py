@@ -70,6 +70,14 @@ def snyder_shen():
     return ucbf.World(system, law, start=0), -234.8279376
 
 
+def riccati(steps):
+    """P_0, ..., P_steps from the end: 0, 1, 1.5, 1.6, ..."""
+    p = [0.0]
+    for _ in range(steps):
+        p.append(1 + p[-1] - p[-1] ** 2 / (1 + p[-1]))
+    return p
+
+
 INSTANCES = {
     "puterman-inventory": puterman,
     "bertsekas-inventory": bertsekas,

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ucbf
+from instances import riccati
 from ucbf.grid import Grid, GridAgent, lattice
 
 
@@ -14,14 +15,6 @@ def regulator(points, horizon=8, **more):
     """x' = x + u + w, cost x² + u²; as many actions as points, at the same spacing."""
     options = {"low": -4, "high": 4, "actions": np.linspace(-3, 3, (points - 1) * 3 // 4 + 1), **more}
     return Grid(lambda x, u: x + u, lambda x, u: -(x**2 + u**2), horizon, points=points, **options)
-
-
-def riccati(steps):
-    """P_0, ..., P_steps from the end: 0, 1, 1.5, 1.6, ..."""
-    p = [0.0]
-    for _ in range(steps):
-        p.append(1 + p[-1] - p[-1] ** 2 / (1 + p[-1]))
-    return p
 
 
 def test_riccati_is_as_published():

@@ -115,6 +115,7 @@ def advise(
     real("train", train, 0, 1, open_low=True)
     if changes is not None and len(changes) != len(episodes):
         raise ValueError(f"changes has {len(changes)} entries; give one for each of the {len(episodes)} episodes")
+    _check_amounts(ready, episodes)
     first, rest = episodes.split(train)
     mixed = len(set(first.kinds)) > 1  # weekdays and weekends, which one law a step would mix up
     together = mixed or len(first) < FEW if pooled is None else pooled
@@ -132,7 +133,8 @@ def advise(
         return seen[key]
 
     last = on(len(first) - 1)
-    w = np.concatenate([disturbances(on(k), episodes.part(k, k + 1)) for k in range(len(episodes))])
+    amounts = np.clip(episodes.amounts, *ready.amount_range)  # beyond it by less than half a unit
+    w = np.concatenate([on(k).disturbances(amounts[k : k + 1]) for k in range(len(episodes))])
     agent = UCBVIf(last.system, stationary=together)
     agent.warm_start(w[: len(first)])
     goes_on = len(seen) == 1 if ongoing is None else ongoing
@@ -158,8 +160,8 @@ def advise(
         test=rest,
         agent=agent,
         plan=made,
-        policy=last.policy(made, episodes.names),
-        rules={name: last.policy(rule, episodes.names) for name, rule in rules.items()},
+        policy=last.policy(made, episodes.names, episodes.series.spacing),
+        rules={name: last.policy(rule, episodes.names, episodes.series.spacing) for name, rule in rules.items()},
         rewards=rewards,
         independence=independence(w[: len(first)]),
         pooled=together,
@@ -182,8 +184,8 @@ def _estimated_loss(agent: UCBVIf, w: NDArray[np.int64], first: int) -> float:
     return float(np.quantile(missed, 0.95))
 
 
-def disturbances(ready: Ready, episodes: Episodes) -> NDArray[np.int64]:
-    """[K, H] W of every step; an error that names the first amount outside the range of the system."""
+def _check_amounts(ready: Ready, episodes: Episodes) -> None:
+    """An error that names the first amount outside the range of the system."""
     low, high = ready.amount_range
     wrong = np.argwhere((episodes.amounts < low - ready.unit / 2) | (episodes.amounts > high + ready.unit / 2))
     if len(wrong):
@@ -191,9 +193,8 @@ def disturbances(ready: Ready, episodes: Episodes) -> NDArray[np.int64]:
         series = episodes.series
         raise UserError(
             f"{series.source}, column {series.name!r}: {ready.amount_name} {episodes.amounts[k, h]:g} (episode of "
-            f"{episodes.starts[k]}, step {episodes.names[h]}) is outside {low:g}..{high:g}; declare a wider range"
+            f"{episodes.starts[k]}, step {h + 1}) is outside {low:g}..{high:g}; declare a wider range"
         )
-    return ready.disturbances(np.clip(episodes.amounts, low, high))
 
 
 def _players(agent: UCBVIf, on: Callable[[int], Ready], ongoing: bool) -> Mapping[str, Callable[[int], Player]]:
@@ -276,20 +277,18 @@ def _of_its_worth(advice: Advice) -> str:
 
 def _of_the_comparison(advice: Advice) -> str:
     rows, n = advice.comparison(), len(advice.test)
-    best = rows[0]
-    verdict = (
-        "The learned policy did best."
-        if best["policy"] == LEARNED
-        else f"{best['policy']!r} did best; the learned policy got {-best['ahead']:.4g} an episode less."
-    )
+    others = [row for row in rows if row["policy"] != LEARNED]
+    groups = {
+        "Better than the learned policy": [row["policy"] for row in others if row["high"] < 0],
+        "not to be told apart from it": [row["policy"] for row in others if row["low"] <= 0 <= row["high"]],
+        "worse": [row["policy"] for row in others if row["low"] > 0],
+    }
+    verdict = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
     cells = [
         [r["policy"], f"{r['reward']:.5g}", f"{r['ahead']:+.4g} ({r['low']:+.4g}, {r['high']:+.4g})"] for r in rows
     ]
     table = markdown_table(["policy", "reward an episode", "learned is ahead by (95 %)"], cells)
-    return (
-        f"## In the {n} episodes that followed\n\n{verdict} An interval around zero means that {n} episodes do not "
-        f"tell the two apart.\n\n{table.strip()}"
-    )
+    return f"## In the {n} episodes that followed\n\n{verdict}.\n\n{table.strip()}"
 
 
 # -- sensible parameters ------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Episodes:
     """A series cut into episodes of H steps."""
 
     amounts: NDArray[np.float64]  # [K, H]
-    names: tuple[str, ...]  # [H] of the steps
+    names: tuple[str, ...] | None  # [H] of the steps, where the calendar gives them some
     starts: tuple[str, ...]  # [K] when each began
     kinds: tuple[str, ...]  # [K] of each: "weekday" or "weekend" where an episode is a day, else ""
     dropped: int  # values before the first whole episode and after the last
@@ -378,7 +378,7 @@ def _regular(
 def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
     """Cut a series into episodes of ``horizon`` steps, from the first Monday, midnight or January where that fits."""
     H = whole("horizon", horizon, 1)
-    first, names = 0, tuple(str(h + 1) for h in range(H))
+    first, names = 0, None
     spacing = series.spacing
     if series.times is not None and spacing is not None:
         begins = {("day", 7): _is_monday, ("hour", 24): _is_midnight, ("half-hour", 48): _is_midnight,

@@ -153,11 +153,12 @@ def policy_panel(ax: Axes, policy: Policy) -> None:
 
 
 def value_panel(ax: Axes, plan: Plan, policy: Policy) -> None:
-    """The value of every state at the first step, in the middle, and at the last."""
+    """What states are worth beyond the first, at the first step, in the middle, and at the last."""
     H = len(policy.actions)
     for (colour, dashes), h in zip(STYLES, dict.fromkeys((0, H // 2, H - 1)), strict=False):
-        ax.plot(policy.states, plan.v[h], color=colour, linestyle=dashes, label=policy.step_names[h])
-    ax.set(xlabel=policy.words.state, ylabel="expected reward from here on")
+        label = policy.step_names[h] if policy.words.steps else f"{policy.words.step} {h + 1}"
+        ax.plot(policy.states, plan.v[h] - plan.v[h, 0], color=colour, linestyle=dashes, label=label)
+    ax.set(xlabel=policy.words.state, ylabel=f"reward expected beyond that of {policy.states[0]:g}")
     ax.set_title("What a state is worth", loc="left", fontsize=11)
     ax.legend(frameon=False, fontsize=9)
     _quiet(ax)
@@ -179,8 +180,11 @@ def law_panel(ax: Axes, advice: Advice) -> None:
     ax.hlines(middle, edges[:-1], edges[1:], color="#0072B2", label="learned, middle")
     _name_steps(ax, advice.policy)
     ax.set(ylabel=advice.ready.amount_name)
-    ax.set_title(f"The law of the {advice.ready.amount_name}", loc="left", fontsize=11)
-    ax.legend(frameon=False, fontsize=8, ncols=2)
+    kind = advice.training.kinds[-1]
+    ax.set_title(f"The law of the {advice.ready.amount_name}{f', {kind}' if kind else ''}", loc="left", fontsize=11)
+    for handle in ax.legend(frameon=False, fontsize=8, ncols=2).legend_handles[:2]:
+        if handle is not None:
+            handle.set_alpha(0.9)
     _quiet(ax)
 
 

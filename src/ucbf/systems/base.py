@@ -152,14 +152,13 @@ class Ready(ABC):
 
     # -- policies ---------------------------------------------------------------------------------
 
-    def policy(self, given: Any, steps: tuple[str, ...] | None = None) -> Policy:
+    def policy(self, given: Any, steps: tuple[str, ...] | None = None, step: str | None = None) -> Policy:
         """A policy in the words of this system: of an agent, of a plan, or its actions [H, S].
 
-        steps: names of the steps, such as the days of the week
+        steps: names of the steps, such as the days of the week; step: what a step is, such as "year"
         """
-        words = Words(
-            self.state_name, self.action_name, self.step_name, self.unit, self.action_amounts, self.raises, steps
-        )
+        step = step or self.step_name
+        words = Words(self.state_name, self.action_name, step, self.unit, self.action_amounts, self.raises, steps)
         return Policy(self.system, getattr(given, "policy", given), words)
 
     def rules(self, law: Disturbance, system: System | None = None) -> dict[str, NDArray[np.int64]]:

@@ -1,0 +1,36 @@
+"""Ordering CDs: real retail demand, day by day, from the shelf of an online shop of 1997.
+
+The shop buys at 8, sells at 12, pays 150 for every delivery and 0.05 a day for every CD on the shelf; who finds it
+empty buys elsewhere. It learns from the first 70 % of the weeks and is judged by the rest. Run it with
+``python examples/retail.py``; ``ucbf learn inventory --demand examples/data/cdnow.csv`` does the same from a shell.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import ucbf
+from ucbf import advice, data, figures, systems
+
+DATA = Path(__file__).parent / "data"
+ACQUISITION = 91  # days in which the cohort was still growing
+
+
+def main(picture: Path = Path("results") / "retail.png") -> ucbf.Advice:
+    """Learn, print the page, draw the picture."""
+    series = data.read_series(DATA / "cdnow.csv", least=0)
+    weeks = data.episodes(series.part(ACQUISITION, len(series)), horizon=7)
+    shop = systems.Inventory(
+        capacity=1400, max_demand=1040, unit=20, price=12, unit_cost=8, order_cost=150, holding=0.05
+    )
+    found = ucbf.advise(shop, weeks)
+    print(advice.summary(found))
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figures.advice_figure(found).savefig(picture, dpi=160)
+    print(f"picture: {picture}")
+    return found
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
