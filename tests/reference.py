@@ -359,3 +359,53 @@ def turnbull(seen, at_most, at_least, highest, passes=20_000):
             expected[b:] += law[b:] / law[b:].sum()
         law = expected / expected.sum()
     return law
+
+
+def literal_grid_plan(grid, samples):
+    """V on the lattice: G_h(x) is the mean over w of U_h at x + w, V_h(s) = max_a r + G_h at f(s, a); all by loops.
+
+    Between the points of the lattice, which goes on beyond the box, U and G are interpolated one axis at a time.
+    """
+
+    def interpolated(table, at):
+        """table: a function of whole indices; at: [d] in units of the spacing."""
+        if len(at) == 0:
+            return table(())
+        cell = int(np.floor(at[-1] + 1e-12))
+        share = at[-1] - cell
+        low = interpolated(lambda i: table((*i, cell)), at[:-1])
+        return (
+            low if share < 1e-12 else (1 - share) * low + share * interpolated(lambda i: table((*i, cell + 1)), at[:-1])
+        )
+
+    H, shape = grid.horizon, grid.points
+    V = np.zeros((H + 1, *shape))
+    for i in np.ndindex(*shape):
+        V[(H, *i)] = grid.terminal((grid.low + np.array(i) * grid.spacing)[None])[0]
+    for h in range(H - 1, -1, -1):
+
+        def ahead(i, h=h):
+            """U at a point of the lattice, in the box or beyond."""
+            inside = tuple(
+                k % n if rule == "wrap" else min(max(k, 0), n - 1)
+                for k, n, rule in zip(i, shape, grid.boundary, strict=True)
+            )
+            landed = grid.landing(h, (grid.low + np.array(i) * grid.spacing)[None])[0]
+            return landed + grid.discount * V[(h + 1, *inside)]
+
+        known = {}
+
+        def follows(i, ahead=ahead, known=known):
+            """G at a point of the lattice."""
+            if i not in known:
+                known[i] = np.mean([interpolated(ahead, np.array(i) + w / grid.spacing) for w in samples])
+            return known[i]
+
+        for i in np.ndindex(*shape):
+            s = (grid.low + np.array(i) * grid.spacing)[None]
+            V[(h, *i)] = max(
+                grid.reward(h, s, a[None])[0]
+                + interpolated(follows, (grid.f(h, s, a[None])[0] - grid.low) / grid.spacing)
+                for a in grid.actions
+            )
+    return V.reshape(H + 1, -1)

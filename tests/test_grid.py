@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import ucbf
 from instances import riccati
+from reference import literal_grid_plan
+from ucbf import kernels
 from ucbf.grid import Grid, GridAgent, lattice
 
 
@@ -74,6 +76,35 @@ def test_on_whole_numbers_it_is_the_system_of_integers(seed, boundary, lands):
     found = grid.plan_with(counts)
     np.testing.assert_allclose(found.v, plan.v, atol=1e-12)
     np.testing.assert_allclose(found.q(1, np.arange(S)[:, None]), plan.q[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("boundary", [("clip", "wrap"), ("wrap", "clip"), ("clip", "clip")])
+def test_a_plan_in_two_dimensions_is_the_literal_one(boundary, seed):
+    rng = np.random.default_rng(seed)
+    turn, cost = rng.normal(size=(2, 2)), rng.normal(size=4)
+    # What lands must not depend on how often an axis has turned: the lattice beyond a turn is the lattice again.
+    still = [k for k, rule in enumerate(boundary) if rule == "clip"]
+    grid = Grid(
+        lambda h, s, a: s @ turn * (0.3 + 0.1 * h) + a,
+        lambda s, a: np.sin(s @ cost[:2]) - a[:, 0] ** 2,
+        2, [0, -1], [1, 1], [4, 3], [[0.1, 0.2], [-0.3, 0.4]], boundary,
+        landing=lambda h, z: (h + 1) * np.abs(z[:, still]).sum(axis=1),
+        terminal=lambda s: np.cos(s @ cost[2:]),
+        disturbance_range=([-0.2, -0.5], [0.4, 0.3]), discount=0.9,
+    )  # fmt: skip
+    samples = rng.uniform([-0.2, -0.5], [0.4, 0.3], (5, 2))
+    np.testing.assert_allclose(grid.plan(samples).v, literal_grid_plan(grid, samples), atol=1e-10)
+
+
+def test_interpreted_and_compiled_plans_are_the_same_bits():
+    grid = craft(9, 3, horizon=2)
+    law = np.tile(grid.shared([[0.01, 0.2], [0.0, -0.1]]) / 2, (1, 1))
+    m, plan = grid.mechanics, grid.plan_with(law)
+    value, ahead, policy = np.empty_like(plan.v), np.empty_like(plan.ahead), np.empty_like(plan.policy)
+    kernels.plan_lattice.py_func(m, law, value, ahead, policy, np.empty(len(m.next_state)))
+    np.testing.assert_array_equal(value, plan.v)
+    np.testing.assert_array_equal(policy, plan.policy)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])

@@ -91,3 +91,16 @@ def test_certainty_equivalence_orders_for_the_mean():
     shop = store(price=9, unit_cost=4, holding=0.5, horizon=1)
     law = shop.disturbance(ucbf.Disturbance([0.4, 0, 0.2, 0, 0, 0.4]))  # mean 2.4
     assert shop.policy(certainty_equivalent(shop.system, law)).rules()[0].level == 2
+
+
+def test_any_policy_and_any_law_can_be_drawn():
+    from ucbf import figures
+
+    shop = store()
+    plan = ucbf.optimal(shop.world())
+    figure = figures.policy_figure(shop.policy(plan), plan)
+    heat, values = figure.axes[:2]
+    assert heat.get_ylabel() == "stock"
+    assert len(values.lines) == 2
+    figure = figures.law_figure(shop.world().law, ucbf.Disturbance(np.full((3, 6), 1 / 6), low=-5))
+    assert [len(ax.patches) for ax in figure.axes] == [6, 6, 6]

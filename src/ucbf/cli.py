@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -37,24 +38,45 @@ def _whole(_: object, tokens: Sequence[Token]) -> int:
 
 
 Seed = Annotated[int, Parameter(converter=_whole, help="Everything random follows from it.")]
-Jobs = Annotated[int | None, Parameter(converter=_whole, help="Workers; as many as there are cores if not given.")]
-Engine = Annotated[Literal["local", "ray"], Parameter(help="Threads of this process, or a Ray cluster.")]
-RayAddress = Annotated[str | None, Parameter(help="Of a running cluster; one is started here if not given.")]
-Shard = Annotated[str, Parameter(help="i/N: do the i-th of N parts, for batch queues.")]
 Quick = Annotated[bool, Parameter(negative=(), help="Few worlds and episodes, in seconds.")]
 Band = Annotated[Literal["sd", "ci"], Parameter(help="±0.5 standard deviation, as in the paper, or a 95 % interval.")]
 Scale = Annotated[Literal["linear", "log", "loglog"], Parameter(help="Of the episodes, or of the gap as well.")]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How and where a study is run.
+
+    Parameters
+    ----------
+    out
+        Folder of the results; results/NAME if not given.
+    jobs
+        Workers; as many as there are cores if not given.
+    engine
+        Threads of this process, or a Ray cluster.
+    ray_address
+        Of a running cluster; one is started here if not given.
+    shard
+        i/N: do the i-th of N parts, for batch queues.
+    """
+
+    out: Path | None = None
+    jobs: Annotated[int | None, Parameter(converter=_whole)] = None
+    engine: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
+    shard: str = "1/1"
+
+
+HERE = Running()
+
+
 @app.command
 def figure1(
     *,
-    out: Out = None,
+    running: Running = HERE,
     seed: Seed = 0,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    ray_address: RayAddress = None,
-    shard: Shard = "1/1",
     quick: Quick = False,
     band: Band = "sd",
     scale: Scale = "linear",
@@ -63,20 +85,16 @@ def figure1(
     from ucbf.studies.paper import figure1
 
     study = figure1(quick=quick, seed=seed)
-    folder = out or Path("results") / ("figure1-quick" if quick else "figure1")
-    if _run(study, folder, jobs, engine, ray_address, shard):
+    folder = running.out or Path("results") / ("figure1-quick" if quick else "figure1")
+    if _run(study, folder, running):
         _draw(folder, band, scale)
 
 
 @app.command
 def figure2(
     *,
-    out: Out = None,
+    running: Running = HERE,
     seed: Seed = 0,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    ray_address: RayAddress = None,
-    shard: Shard = "1/1",
     quick: Quick = False,
 ) -> None:
     """Beyond the paper: UCB-f and UCBVI-f in its worlds, with f as told and repaired; regrets compared world by world.
@@ -86,8 +104,8 @@ def figure2(
     from ucbf.studies.paper import figure2
 
     study = figure2(quick=quick, seed=seed)
-    folder = out or Path("results") / ("figure2-quick" if quick else "figure2")
-    if _run(study, folder, jobs, engine, ray_address, shard):
+    folder = running.out or Path("results") / ("figure2-quick" if quick else "figure2")
+    if _run(study, folder, running):
         _draw_paired(folder)
 
 
@@ -109,16 +127,7 @@ def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
 
 
 @app.command
-def run(
-    study: Path,
-    /,
-    *,
-    out: Out = None,
-    jobs: Jobs = None,
-    engine: Engine = "local",
-    ray_address: RayAddress = None,
-    shard: Shard = "1/1",
-) -> None:
+def run(study: Path, /, *, running: Running = HERE) -> None:
     """Run the study in a TOML file, or what is missing of it.
 
     Parameters
@@ -129,7 +138,7 @@ def run(
     from ucbf.studies.spec import read_study
 
     asked = read_study(study)
-    _run(asked, out or Path("results") / asked.name, jobs, engine, ray_address, shard)
+    _run(asked, running.out or Path("results") / asked.name, running)
 
 
 @app.command
@@ -182,7 +191,7 @@ app.command(
 )
 
 
-def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address: str | None, shard: str) -> bool:
+def _run(study: Study, folder: Path, running: Running) -> bool:
     """Run what is missing; whether the whole study is there now."""
     from ucbf.studies.runner import run_study
 
@@ -191,10 +200,10 @@ def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address:
             outcome = run_study(
                 study,
                 folder,
-                jobs=jobs,
-                engine=engine,
-                ray_address=ray_address,
-                shard=shard,
+                jobs=running.jobs,
+                engine=running.engine,
+                ray_address=running.ray_address,
+                shard=running.shard,
                 progress=progress,
                 stop=INTERRUPTED,
             )
@@ -206,7 +215,7 @@ def _run(study: Study, folder: Path, jobs: int | None, engine: str, ray_address:
     for path in outcome.damaged:
         print(f"{path} was damaged; its runs were computed again", file=sys.stderr)
     print(f"{outcome.computed} runs computed, {outcome.total - outcome.computed} were there: {folder}")
-    return shard == "1/1"
+    return running.shard == "1/1"
 
 
 def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:

@@ -127,6 +127,38 @@ def advice_figure(advice: Advice) -> Figure:
     return figure
 
 
+def policy_figure(policy: Policy, plan: Plan | None = None) -> Figure:
+    """A heat map of any policy and, if a plan is given, what states are worth."""
+    figure = Figure(figsize=(11 if plan else 6, 4), layout="constrained")
+    axes = figure.subplots(1, 2 if plan else 1, squeeze=False)[0]
+    policy_panel(axes[0], policy)
+    if plan is not None:
+        value_panel(axes[1], plan, policy)
+    return figure
+
+
+def law_figure(learned: Disturbance, truth: Disturbance, most: int = 8) -> Figure:
+    """A learned law of W beside the true one, a panel for each step; the first ``most`` of them."""
+    steps = min(max(len(learned.pmf), len(truth.pmf)), most)
+    columns = min(4, steps)
+    rows = math.ceil(steps / columns)
+    figure = Figure(figsize=(0.8 + 2.6 * columns, 0.8 + 2.2 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for h, ax in enumerate(axes):
+        if h >= steps:
+            ax.set_axis_off()
+            continue
+        ax.bar(truth.values, truth.pmf[h % len(truth.pmf)], color="#dddddd", label="the truth")
+        ax.plot(learned.values, learned.pmf[h % len(learned.pmf)], color="#0072B2", marker=".", label="learned")
+        if steps > 1:
+            ax.set_title(f"step {h + 1}", loc="left", fontsize=10)
+        _quiet(ax)
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.supxlabel("disturbance", fontsize=10)
+    figure.supylabel("probability", fontsize=10)
+    return figure
+
+
 def policy_panel(ax: Axes, policy: Policy) -> None:
     """A heat map of what is done, over step and state; nothing done is left grey."""
     amounts, states, words = policy.amounts.T, policy.states, policy.words

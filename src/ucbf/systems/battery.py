@@ -24,10 +24,14 @@ class Battery(Ready):
         Of the battery.
     prices
         Of a unit at each step, known for the whole day.
-    max_buy, max_sell
-        What can be bought and sold in a step.
-    min_demand, max_demand
-        Range of the net demand; below zero where there is generation of one's own.
+    max_buy
+        The most that can be bought in a step.
+    max_sell
+        The most that can be sold in a step.
+    min_demand
+        The least net demand; below zero where there is generation of one's own.
+    max_demand
+        The most.
     efficiency
         What is left of a unit that is bought, once it is in the battery.
     shortage_price
@@ -36,8 +40,10 @@ class Battery(Ready):
         Paid for each unit that does not fit; below zero if it costs.
     end_value
         Worth of each unit in the battery after the last step; the mean price if None.
-    horizon, discount
-        Steps of an episode; what a step later is worth less.
+    horizon
+        Steps of an episode.
+    discount
+        What a reward one step later is worth, at most 1.
     unit
         All amounts are multiples of it.
     profile

@@ -30,8 +30,10 @@ class Inventory(Ready):
         The most that can be ordered at once; as much as fits if None.
     price
         Paid by customers for each unit sold.
-    unit_cost, order_cost
-        Of each unit ordered, and of ordering at all.
+    unit_cost
+        Of each unit ordered.
+    order_cost
+        Of ordering at all.
     holding
         Of each unit left at the end of a step.
     storage
@@ -40,8 +42,10 @@ class Inventory(Ready):
         Of each unit missing at the end of a step: lost, or owed.
     salvage
         Worth of each unit left after the last step; unit_cost if None, as where business goes on.
-    horizon, discount
-        Steps of an episode; what a step later is worth less.
+    horizon
+        Steps of an episode.
+    discount
+        What a reward one step later is worth, at most 1.
     unit
         All amounts are multiples of it.
     profile

@@ -23,16 +23,20 @@ class Queue(Ready):
         The most that can wait.
     max_arrivals
         The most that can arrive in a step.
-    service, service_cost
-        How many each choice serves in a step, and what it costs.
+    service
+        How many each choice serves in a step.
+    service_cost
+        What each choice costs.
     waiting_cost
         Of each who waits at the end of a step.
     rejection_cost
         Of each who is turned away.
     end_cost
         Of each who waits after the last step.
-    horizon, discount
-        Steps of an episode; what a step later is worth less.
+    horizon
+        Steps of an episode.
+    discount
+        What a reward one step later is worth, at most 1.
     unit
         How many count as one, where there are many.
     profile

@@ -27,14 +27,18 @@ class Reservoir(Ready):
         The most that can be released in a step; all that is stored if None.
     value
         Of each unit released; one number, or one for each step.
-    target, shortage_cost
-        What ought to be released at each step, and the cost of each unit less.
+    target
+        What ought to be released at each step.
+    shortage_cost
+        Of each unit less than the target.
     spill_cost
         Of each unit that does not fit.
     water_value
         Worth of each unit stored after the last step.
-    horizon, discount
-        Steps of an episode; what a step later is worth less.
+    horizon
+        Steps of an episode.
+    discount
+        What a reward one step later is worth, at most 1.
     unit
         All amounts are multiples of it.
     profile

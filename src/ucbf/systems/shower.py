@@ -24,8 +24,10 @@ class Shower(Ready):
         Within them a step pays 1, outside it costs 1.
     drift
         The most by which the temperature moves by itself.
-    horizon, discount
-        Steps of an episode; what a step later is worth less.
+    horizon
+        Steps of an episode.
+    discount
+        What a reward one step later is worth, at most 1.
     unit, profile
         Degrees that count as one; the drift expected at each step.
     """
