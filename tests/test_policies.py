@@ -30,7 +30,7 @@ def test_a_limit_on_orders_does_not_hide_the_level():
 
 def test_other_shapes_are_said_as_they_are():
     shop = store()
-    assert shop.policy(np.zeros((2, 11), int)).rules()[0].text == "no order always"
+    assert shop.policy(np.zeros((2, 11), int)).rules()[0].text == "no order"
     odd = np.zeros((2, 11), int)
     odd[0, [0, 2, 4, 6]] = 1
     assert shop.policy(odd).rules()[0].kind == "none"

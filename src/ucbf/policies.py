@@ -148,7 +148,7 @@ class Policy:
         amounts, states, u = self.amounts[h], self.states, self.words.unit
         acts = np.abs(amounts) > 1e-9
         if not acts.any():
-            return Rule("pieces", f"{self._do(0.0)} always")
+            return Rule("pieces", self._do(0.0))
         if self.words.verb is not None:
             rule = self._up_to(amounts, states, acts)
             if rule is not None:
