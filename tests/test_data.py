@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import numpy as np
+import pandas
 import pytest
 
 import ucbf
@@ -67,18 +68,29 @@ def test_parquet_and_tables(tmp_path):
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
     assert data.read_series(tmp_path / "x.parquet").values.tolist() == [3, 4]
 
-    class Frame:  # what pandas shows of itself
-        columns = ("units",)
-        index = range(2)
-
-        def __getitem__(self, name):
-            return [3, None]
-
-    with pytest.raises(UserError, match="the table, row 1, column 'units': no value"):
-        data.read_series(Frame())
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"units": [1.0, 2.0]}, index=pandas.date_range("2024-01-01", periods=2))
+    frame = pandas.DataFrame(
+        {"units": [1.0, 2.0]}, index=pandas.date_range("2024-01-01", periods=2, tz="Europe/Berlin")
+    )
     assert data.read_series(frame).spacing == data.read_series(frame["units"]).spacing == "day"
+    assert data.read_series(frame).times[0] == datetime(2023, 12, 31, 23)
+    frame.iloc[1, 0] = None
+    with pytest.raises(UserError, match="the table, row 1, column 'units': no value"):
+        data.read_series(frame)
+
+
+def test_ends_of_months_leap_days_and_time_zones(tmp_path):
+    ends = write(tmp_path, "month,q\n2024-01-31,1\n2024-02-29,2\n2024-03-31,3\n")
+    assert data.read_series(ends).spacing == "month"
+    years = write(tmp_path, "date,q\n2020-02-29,1\n2021-02-28,2\n2022-02-28,3\n")
+    assert data.read_series(years).spacing == "year"
+    zoned = write(tmp_path, "time,q\n2024-03-31T01:00:00+01:00,1\n2024-03-31T03:00:00+02:00,2\n")
+    assert data.read_series(zoned).times == (datetime(2024, 3, 31, 0), datetime(2024, 3, 31, 1))
+
+
+def test_rows_are_counted_as_an_editor_counts_them(tmp_path):
+    path = write(tmp_path, 'note,units\n"two\nlines",3\nplain,four\n')
+    with pytest.raises(UserError, match="row 4, column 'units': 'four' is not a number"):
+        data.read_series(path, "units")
 
 
 def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
@@ -147,8 +159,9 @@ def test_independence_is_accepted_where_it_holds_and_refused_where_not():
     assert "NOT independent" in str(found)
 
 
-def test_independent_series_are_seldom_accused():
-    accused = sum(not data.independence(np.random.default_rng(s).gamma(2, size=(30, 7))).ok for s in range(40))
+@pytest.mark.parametrize("shape", [(30, 7), (3, 12), (2, 5)])
+def test_independent_series_are_seldom_accused(shape):
+    accused = sum(not data.independence(np.random.default_rng(s).gamma(2, size=shape)).ok for s in range(40))
     assert accused <= 2  # each with a chance of 1 %
 
 

@@ -127,7 +127,7 @@ def advise(
         change = {} if changes is None else dict(changes[k])
         if together:
             change["profile"] = profiles.get(episodes.kinds[k], tuple(first.profile.tolist()))
-        key = tuple(change.items())
+        key = tuple((name, tuple(np.ravel(value).tolist())) for name, value in change.items())
         if key not in seen:
             seen[key] = ready.replace(**change)
         return seen[key]

@@ -7,11 +7,12 @@ error names the file, the row as a text editor counts it, and the column.
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ucbf.errors import UserError
 FORMATS = (
     "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m",
     "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d/%m/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y", "%m/%d/%Y %H:%M", "%Y%m%d", "%Y/%m/%d",
-    "%Y",
+    "%Y", "ISO 8601",
 )  # fmt: skip
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "."}
 GAPS = ("refuse", "zero")
@@ -132,16 +133,15 @@ def read_series(
     """
     one_of("gaps", gaps, GAPS)
     table = _table(source)
-    place = _Place(table)
     dates = _date_column(table, time, column, date_format)
     name = _value_column(table, column, dates)
-    values = _numbers(place, name, least)
+    values = _numbers(table, name, least)
     if len(values) < whole("rows", rows, 1):
         raise UserError(f"{table.source}, column {name!r}: {len(values)} rows; at least {rows} are needed")
     if dates is None:
         return Series(values, None, name, table.source)
-    times = _times(place, dates, date_format)
-    values, times = _regular(place, dates, values, times, gaps)
+    times = _times(table, dates, date_format)
+    values, times = _regular(table, dates, values, times, gaps)
     return Series(values, tuple(times), name, table.source)
 
 
@@ -149,17 +149,10 @@ def read_series(
 class _Table:
     source: str
     columns: dict[str, list[Any]]
-    first_row: int  # what a text editor calls the row of the first value
-
-
-class _Place:
-    """Where in the file a value is."""
-
-    def __init__(self, table: _Table) -> None:
-        self.table = table
+    rows: Sequence[int]  # what a text editor calls the row of each value; counted from 0 where there is no text
 
     def error(self, i: int, column: str, message: str) -> UserError:
-        return UserError(f"{self.table.source}, row {i + self.table.first_row}, column {column!r}: {message}")
+        return UserError(f"{self.source}, row {self.rows[i]}, column {column!r}: {message}")
 
 
 def _table(source: Any) -> _Table:
@@ -172,16 +165,16 @@ def _table(source: Any) -> _Table:
         columns = {str(name): list(source[name]) for name in source.columns}
         if type(getattr(source, "index", None)).__name__ == "DatetimeIndex":
             columns = {"index": list(source.index), **columns}
-        return _Table("the table", columns, 0)
+        return _Table("the table", columns, range(len(source)))
     if hasattr(source, "index") and hasattr(source, "to_numpy"):  # a pandas column
         columns = {str(source.name or "value"): list(source.to_numpy())}
         if type(source.index).__name__ == "DatetimeIndex":
             columns = {"index": list(source.index), **columns}
-        return _Table("the series", columns, 0)
+        return _Table("the series", columns, range(len(source)))
     values = numbers("series", source)
     if values.ndim != 1:
         raise ValueError(f"series has shape {values.shape}; give [N]")
-    return _Table("the array", {"value": list(values)}, 0)
+    return _Table("the array", {"value": list(values)}, range(len(values)))
 
 
 def _csv(path: Path) -> _Table:
@@ -189,21 +182,25 @@ def _csv(path: Path) -> _Table:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8") from None
-    lines = text.splitlines()
-    if not lines or not lines[0].strip():
+    if not text.strip():
         raise UserError(f"{path}, row 1: empty; a CSV file begins with the names of its columns")
-    delimiter = max(",;\t", key=lines[0].count)
-    header, *body = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
-    while body and not any(body[-1]):
-        body.pop()
+    delimiter = max(",;\t", key=text.lstrip("\n").split("\n", 1)[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise UserError(f"{path}, row {reader.line_num}: {error}; is it a CSV file?") from None
+    lines = [(row, cells) for row, cells in lines if any(cells)]
+    (first, header), body = lines[0], lines[1:]
     if all(_number(cell) is not None for cell in header):
-        raise UserError(f"{path}, row 1: numbers instead of the names of columns; put a line of names before it")
-    for i, row in enumerate(body):
-        if len(row) != len(header):
+        raise UserError(f"{path}, row {first}: numbers instead of the names of columns; put a line of names before it")
+    for row, cells in body:
+        if len(cells) != len(header):
             raise UserError(
-                f"{path}, row {i + 2}: {len(row)} cells under {len(header)} names; does {delimiter!r} separate them?"
+                f"{path}, row {row}: {len(cells)} cells under {len(header)} names; does {delimiter!r} separate them?"
             )
-    return _Table(str(path), {name: [row[i] for row in body] for i, name in enumerate(header)}, 2)
+    columns = {name: [cells[i] for _, cells in body] for i, name in enumerate(header)}
+    return _Table(str(path), columns, [row for row, _ in body])
 
 
 def _parquet(path: Path) -> _Table:
@@ -214,7 +211,8 @@ def _parquet(path: Path) -> _Table:
         table = pyarrow.parquet.read_table(path)
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise UserError(f"{path} is not a Parquet file that can be read: {error}") from None
-    return _Table(str(path), {name: table[name].to_pylist() for name in table.column_names}, 0)
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    return _Table(str(path), columns, range(table.num_rows))
 
 
 def _number(cell: Any) -> float | None:
@@ -241,21 +239,21 @@ def _value_column(table: _Table, column: str | None, dates: str | None) -> str:
     return numeric[0]
 
 
-def _numbers(place: _Place, name: str, least: float | None) -> NDArray[np.float64]:
-    cells = place.table.columns[name]
+def _numbers(table: _Table, name: str, least: float | None) -> NDArray[np.float64]:
+    cells = table.columns[name]
     values = np.empty(len(cells))
     for i, cell in enumerate(cells):
         value = _number(cell)
         nothing = cell is None or (isinstance(cell, str) and cell.lower() in MISSING)
         if nothing or (value is not None and np.isnan(value)):
-            raise place.error(i, name, "no value; fill it in, or leave the row out and say what a gap means")
+            raise table.error(i, name, "no value; fill it in, or leave the row out and say what a gap means")
         if value is None:
             hint = ": is the comma a decimal point? Write it as one" if "," in str(cell) else ""
-            raise place.error(i, name, f"{str(cell)[:40]!r} is not a number{hint}")
+            raise table.error(i, name, f"{str(cell)[:40]!r} is not a number{hint}")
         if not np.isfinite(value):
-            raise place.error(i, name, f"{value} is not a finite number")
+            raise table.error(i, name, f"{value} is not a finite number")
         if least is not None and value < least:
-            raise place.error(i, name, f"{value:g} is below {least:g}, the least that makes sense here")
+            raise table.error(i, name, f"{value:g} is below {least:g}, the least that makes sense here")
         values[i] = value
     return values
 
@@ -286,32 +284,36 @@ def _fits(cell: Any, formats: Iterable[str]) -> list[str]:
 
 
 def _parsed(cell: Any, form: str) -> datetime | None:
-    if hasattr(cell, "year"):
-        return datetime(cell.year, cell.month, cell.day, getattr(cell, "hour", 0), getattr(cell, "minute", 0))
-    text = f"{cell:g}" if isinstance(cell, float) else str(cell)
+    """A date without a time zone: what has one is turned into universal time."""
     try:
-        return datetime.strptime(text.removesuffix("Z"), form)
+        if hasattr(cell, "year"):
+            found = cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
+        else:
+            text = f"{cell:g}" if isinstance(cell, float) else str(cell)
+            found = datetime.fromisoformat(text) if form == "ISO 8601" else datetime.strptime(text, form)
     except ValueError:
         return None
+    return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
 
 
-def _times(place: _Place, name: str, date_format: str | None) -> list[datetime]:
+def _times(table: _Table, name: str, date_format: str | None) -> list[datetime]:
     """The dates of all rows, in the one format that fits them all."""
-    cells = place.table.columns[name]
+    cells = table.columns[name]
     formats = FORMATS if date_format is None else (date_format,)
     possible = _fits(cells[0], formats) if cells else []
     if not possible:
-        raise place.error(0, name, f"{str(cells[0])[:40]!r} is not a date that is understood; pass date_format")
+        raise table.error(0, name, f"{str(cells[0])[:40]!r} is not a date that is understood; pass date_format")
     read = {form: [_parsed(cell, form) for cell in cells] for form in possible}
     whole_ones = {form: times for form, times in read.items() if None not in times}
     if not whole_ones:
         form = max(read, key=lambda form: _first_bad(read[form]))
         i = _first_bad(read[form])
-        raise place.error(
+        raise table.error(
             i, name, f"{str(cells[i])[:40]!r} is not a date like those before it ({cells[0]!r}); write all in one way"
         )
+    whole_ones = {form: times for form, times in whole_ones.items() if form != "ISO 8601" or len(whole_ones) == 1}
     if len(whole_ones) > 1 and len({tuple(times) for times in whole_ones.values()}) > 1:
-        raise place.error(0, name, f"{cells[0]!r} may mean {' or '.join(whole_ones)}; pass date_format")
+        raise table.error(0, name, f"{cells[0]!r} may mean {' or '.join(whole_ones)}; pass date_format")
     return [t for t in next(iter(whole_ones.values())) if t is not None]
 
 
@@ -320,6 +322,11 @@ def _first_bad(times: Sequence[datetime | None]) -> int:
 
 
 STEPS = {"half-hour": timedelta(minutes=30), "hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7)}
+
+
+def _start(t: datetime, spacing: str) -> datetime:
+    """The beginning of a month or a year, where one is all that a date stands for."""
+    return t.replace(day=1) if spacing == "month" else t.replace(month=1, day=1) if spacing == "year" else t
 
 
 def _next(t: datetime, spacing: str) -> datetime:
@@ -340,7 +347,7 @@ def _spacing(times: Sequence[datetime]) -> str | None:
 
 
 def _regular(
-    place: _Place, name: str, values: NDArray[np.float64], times: list[datetime], gaps: str
+    table: _Table, name: str, values: NDArray[np.float64], times: list[datetime], gaps: str
 ) -> tuple[NDArray[np.float64], list[datetime]]:
     """The same with gaps filled, or refused."""
     if len(times) < 2:
@@ -348,25 +355,26 @@ def _regular(
     for i, (a, b) in enumerate(itertools.pairwise(times)):
         if b <= a:
             order = "the same time again" if a == b else f"before the row above ({a})"
-            raise place.error(i + 1, name, f"{b}: {order}; sort the rows, one for each time")
+            raise table.error(i + 1, name, f"{b}: {order}; sort the rows, one for each time")
     spacing = _spacing(times)
     if spacing is None:
-        raise place.error(
+        raise table.error(
             1, name, f"rows are {times[1] - times[0]} apart; half-hours, hours, days, weeks, months, years"
         )
+    times = [_start(t, spacing) for t in times]
     filled, at = [values[0]], [times[0]]
     for i in range(1, len(times)):
         due = _next(at[-1], spacing)
         while due < times[i]:
             if gaps == "refuse":
-                raise place.error(
+                raise table.error(
                     i, name, f"{due} is missing before {times[i]}; fill it in, or say that it means zero (gaps='zero')"
                 )
             filled.append(0.0)
             at.append(due)
             due = _next(due, spacing)
         if due != times[i]:
-            raise place.error(i, name, f"{times[i]} is not a whole {spacing} after the row above")
+            raise table.error(i, name, f"{times[i]} is not a whole {spacing} after the row above")
         filled.append(float(values[i]))
         at.append(times[i])
     return np.array(filled), at
@@ -458,22 +466,24 @@ class Independence:
 def independence(amounts: ArrayLike, seed: int = 0) -> Independence:
     """Test the independence of [K, H] amounts or disturbances, once each step's mean and spread are taken out.
 
-    The sum of the squared correlations at lags 1 to 10, against the same in random orders.
+    The sum of the squared correlations at lags 1 to 10, against the same when every step is given to another episode,
+    at random: exact, whatever the law of each step.
     """
     table = numbers("amounts", amounts)
     if table.ndim != 2 or table.size < 4:
         raise ValueError(f"amounts has shape {table.shape}; give [K, H] with at least four numbers")
     spread = table.std(axis=0) if len(table) > 1 else np.ones(table.shape[1])
-    left = ((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1)).ravel()
-    lags = min(LAGS, len(left) // 2)
-    found = _correlations(left, lags)
+    left = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    lags = min(LAGS, left.size // 2)
+    found = _correlations(left.ravel(), lags)
     rng = np.random.default_rng(whole("seed", seed, 0))
-    as_strong = sum(
-        float(np.sum(_correlations(rng.permutation(left), lags) ** 2)) >= float(np.sum(found**2))
-        for _ in range(SHUFFLES)
-    )
+    by_step = len(left) > 1  # what a step takes with it wherever it goes, its mean and spread, stays as it is
+    as_strong = 0
+    for _ in range(SHUFFLES):
+        shuffled = rng.permuted(left, axis=0 if by_step else None)
+        as_strong += float(np.sum(_correlations(shuffled.ravel(), lags) ** 2)) >= float(np.sum(found**2))
     top = int(np.abs(found).argmax())
-    return Independence(float(found[0]), (top + 1, float(found[top])), (1 + as_strong) / (1 + SHUFFLES), len(left))
+    return Independence(float(found[0]), (top + 1, float(found[top])), (1 + as_strong) / (1 + SHUFFLES), left.size)
 
 
 def _correlations(x: NDArray[np.float64], lags: int) -> NDArray[np.float64]:
