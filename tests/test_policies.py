@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ucbf
 from ucbf.policies import Words
@@ -104,3 +106,49 @@ def test_any_policy_and_any_law_can_be_drawn():
     assert len(values.lines) == 2
     figure = figures.law_figure(shop.world().law, ucbf.Disturbance(np.full((3, 6), 1 / 6), low=-5))
     assert [len(ax.patches) for ax in figure.axes] == [6, 6, 6]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["inventory", "reservoir", "queue"]))
+def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
+    rng = np.random.default_rng(seed)
+    ready = {
+        "inventory": Inventory(capacity=5, max_demand=3, horizon=1, max_order=3),
+        "reservoir": Reservoir(capacity=5, max_inflow=3, horizon=1, max_release=3),
+        "queue": Queue(capacity=5, max_arrivals=3, horizon=1, service=(0, 1, 2), service_cost=(0, 1, 2)),
+    }[kind]
+    allowed = ready.system.allowed[0]
+    choices = np.array([rng.choice(np.flatnonzero(row)) for row in allowed])
+    if rng.random() < 0.7:  # shapes that come near to a rule
+        target = rng.integers(0, 6)
+        near = np.arange(6) - target if kind != "inventory" else target - np.arange(6)
+        choices = np.where(rng.random(6) < 0.9, np.clip(near, 0, allowed.sum(axis=1) - 1), choices)
+    policy = ready.policy(choices[None])
+    rule, states, amounts = policy.rules()[0], policy.states, policy.amounts[0]
+    most = ready.action_amounts.max()
+    if rule.kind == "up to":
+        meant = np.where(states < rule.threshold, np.minimum(rule.level - states, most), 0)
+        np.testing.assert_array_equal(amounts, meant)
+    elif rule.kind == "down to" and "what there is" in rule.text:
+        level = np.inf if rule.level is None else rule.level
+        usual = np.minimum(states, rule.threshold)
+        np.testing.assert_array_equal(amounts, np.maximum(usual, np.minimum(states - level, most)))
+    elif rule.kind == "down to":
+        meant = np.where(states > rule.threshold, np.minimum(states - rule.level, most), 0)
+        np.testing.assert_array_equal(amounts, meant)
+    elif rule.kind == "pieces":
+        said = np.full(6, np.nan)
+        for piece in rule.text.split(", "):
+            _, _, where = piece.partition(" up to ") if " up to " in piece else ("", "", "")
+            amount = 0.0 if piece.startswith("no ") else float(piece.split()[1])
+            if where:
+                said[states <= float(where)] = amount
+            elif " at " in piece:
+                said[states == float(piece.split(" at ")[1])] = amount
+            elif " on" in piece and " from " in piece:
+                said[states >= float(piece.split(" from ")[1].split()[0])] = amount
+            elif " from " in piece:
+                low, high = piece.split(" from ")[1].split(" to ")
+                said[(states >= float(low)) & (states <= float(high))] = amount
+            else:
+                said[:] = amount
+        np.testing.assert_array_equal(amounts, said)

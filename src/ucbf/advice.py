@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,7 +146,7 @@ def advise(
         raise UserError(f"start is {start}; states go from {states[0] * last.unit:g} to {states[-1] * last.unit:g}")
     rewards: dict[str, NDArray[np.float64]] = {}
     if len(rest):
-        players = _players(agent, lambda k: on(len(first) + k), goes_on)
+        players = _Field(agent, lambda k: on(len(first) + k), goes_on).players()
         tested = w[len(first) :]
         rewards = {
             name: replay(player, tested, start=begin, accounts=lambda k: on(len(first) + k).system).reward
@@ -197,30 +197,41 @@ def _check_amounts(ready: Ready, episodes: Episodes) -> None:
         )
 
 
-def _players(agent: UCBVIf, on: Callable[[int], Ready], ongoing: bool) -> Mapping[str, Callable[[int], Player]]:
-    """Everyone who is compared: as learned, learning on, and the rules, each in the system of the day."""
-    law = agent.law
-    made: dict[tuple[int, str], Policy] = {}
+class _Field:
+    """Everyone who is compared, each in the system of the day."""
 
-    def follow(name: str) -> Callable[[int], Player]:
-        def player(k: int) -> Player:
-            today = on(k)
-            if (id(today), name) not in made:
-                ahead = agent.system if ongoing else today.system
-                policies = {LEARNED: plan(ahead, law).policy, **today.rules(law, ahead)}
-                made.update({(id(today), rule): today.policy(policy) for rule, policy in policies.items()})
-            return made[id(today), name]
+    def __init__(self, agent: UCBVIf, on: Callable[[int], Ready], ongoing: bool) -> None:
+        self.agent, self.on, self.law = agent, on, agent.law
+        self.ahead = agent.system if ongoing else None  # where business goes on, all days are alike
+        self._made: dict[int, dict[str, Policy]] = {}
 
-        return player
+    def policies(self, today: Ready) -> dict[str, Policy]:
+        """As learned, and the rules, all told the same law."""
+        if id(today) not in self._made:
+            system = self.ahead or today.system
+            actions = {LEARNED: plan(system, self.law).policy, **today.rules(self.law, system)}
+            self._made[id(today)] = {name: today.policy(policy) for name, policy in actions.items()}
+        return self._made[id(today)]
 
-    now = [agent.moved_to(agent.system)]
+    def players(self) -> dict[str, Callable[[int], Player]]:
+        """By name: who plays in an episode."""
+        names = self.policies(self.on(0))
+        return {name: self._follower(name) for name in names} | {LEARNING: self._learner()}
 
-    def learning(k: int) -> Player:
-        if not ongoing and now[0].system is not on(k).system:
-            now[0] = now[0].moved_to(on(k).system)
-        return now[0]
+    def _follower(self, name: str) -> Callable[[int], Player]:
+        return lambda k: self.policies(self.on(k))[name]
 
-    return {name: follow(name) for name in (LEARNED, *on(0).rules(law))} | {LEARNING: learning}
+    def _learner(self) -> Callable[[int], Player]:
+        """The agent, which goes on learning and takes what it knows into the next day's system."""
+        now = [self.agent.moved_to(self.agent.system)]
+
+        def learner(k: int) -> Player:
+            system = self.ahead or self.on(k).system
+            if now[0].system is not system:
+                now[0] = now[0].moved_to(system)
+            return now[0]
+
+        return learner
 
 
 # -- in words -----------------------------------------------------------------------------------------------

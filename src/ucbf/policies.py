@@ -177,7 +177,7 @@ class Policy:
         if not acts[:n].all() or (amounts[acts] < 0).any():
             return None
         reached = states[:n] + amounts[:n]
-        level, most = float(reached.max()), float(self.amounts.max())
+        level, most = float(reached.max()), self._most
         short = np.abs(reached - level) > 1e-9
         if (np.abs(amounts[:n][short] - most) > 1e-9).any():
             return None
@@ -195,7 +195,7 @@ class Policy:
         if n < 2 or not acts[len(states) - n :].all() or (amounts[acts] <= 0).any():
             return None
         left = states[-n:] - amounts[-n:]
-        level, most = float(left.min()), float(self.amounts.max())
+        level, most = float(left.min()), self._most
         beyond = np.abs(left - level) > 1e-9
         if (np.abs(amounts[-n:][beyond] - most) > 1e-9).any() or beyond.all() or len(np.unique(amounts[-n:])) < 2:
             return None
@@ -206,7 +206,7 @@ class Policy:
 
     def _as_there_is(self, amounts: NDArray[np.float64], states: NDArray[np.float64]) -> Rule | None:
         """Lower the state by one amount, or as far as it goes, and from higher states down to a level."""
-        most, action = float(self.amounts.max()), self.words.action
+        most, action = self._most, self.words.action
         for usual in np.unique(amounts[amounts > 0])[::-1]:
             plain = np.minimum(states, usual)
             beyond = amounts > plain + 1e-9
@@ -217,6 +217,11 @@ class Policy:
                 text = f"{action} {usual:g}, or what there is{more}{limit}"
                 return Rule("down to", text, float(usual), None if np.isinf(level) else level)
         return None
+
+    @property
+    def _most(self) -> float:
+        """The largest amount that an action can mean."""
+        return float(self.system.n_actions - 1 if self.words.amounts is None else self.words.amounts.max())
 
     def _do(self, amount: float) -> str:
         return f"{self.words.action} {amount:g}" if abs(amount) > 1e-9 else f"no {self.words.action}"

@@ -115,8 +115,10 @@ class Inventory(Ready):
     def _pairs(self) -> list[NDArray[np.int64]]:
         """Policies that order up to S when below s, the same at every step; about 40 levels of each."""
         states = self.system.states
-        grid = states[:: max(1, len(states) // 40)]
-        return [up_to(self.system, top, below) for top in grid for below in grid if below <= top]
+        grid, stock = states[:: max(1, len(states) // 40)], np.array(states)
+        idle = up_to(self.system, states[0])
+        raised = {top: up_to(self.system, top) for top in grid}
+        return [np.where(stock < below, raised[top], idle) for top in grid for below in grid if below <= top]
 
     @classmethod
     def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
