@@ -87,6 +87,14 @@ def test_a_profile_only_moves_what_is_called_disturbance(kind, seed):
     np.testing.assert_array_equal(moved, plain.disturbances(amounts))
 
 
+def test_an_empirical_law_by_hand():
+    shop = Inventory(horizon=2, unit=10, capacity=50, max_demand=40)
+    law = shop.law([[12, 30], [8, 30], [21, 9]])
+    assert law.low == 1
+    np.testing.assert_allclose(law.pmf, [[2 / 3, 1 / 3, 0], [1 / 3, 0, 2 / 3]])
+    np.testing.assert_allclose(shop.law([[12, 30], [8, 30]], pooled=True).pmf, [[0.5, 0, 0.5]])
+
+
 def test_a_battery_buys_when_it_is_cheap():
     store = Battery(horizon=2, capacity=8, prices=(1.0, 4.0), max_buy=8, max_demand=4, shortage_price=9, end_value=0)
     law = ucbf.Disturbance([1.0], low=3)

@@ -117,6 +117,14 @@ class Ready(ABC):
         n = high - low
         return Disturbance([math.comb(n, i) * (1 / 3) ** i * (2 / 3) ** (n - i) for i in range(n + 1)], low=low)
 
+    def law(self, amounts: ArrayLike, pooled: bool = False) -> Disturbance:
+        """The empirical law of measured amounts [K, H], in multiples of ``unit``: of every step, or one for all."""
+        table = self._measured(amounts)
+        low = int(table.min())
+        rows = [table.ravel()] if pooled else list(table.T)
+        counts = np.stack([np.bincount(row - low, minlength=int(np.ptp(table)) + 1) for row in rows])
+        return Disturbance(counts / counts.sum(axis=1, keepdims=True), low=low)
+
     def disturbance(self, law: Disturbance) -> Disturbance:
         """The law of W, from that of the amount in multiples of ``unit``."""
         if not isinstance(law, Disturbance):
@@ -144,11 +152,15 @@ class Ready(ABC):
 
     def disturbances(self, amounts: ArrayLike) -> NDArray[np.int64]:
         """[K, H] W of measured amounts [K, H], rounded to whole multiples of ``unit``."""
-        table = numbers(self.amount_name, amounts)
-        if table.ndim != 2 or table.shape[1] != self.horizon:
-            raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.horizon}")
-        w: NDArray[np.int64] = self.sign * (self.units(table) - self.expected)
+        w: NDArray[np.int64] = self.sign * (self._measured(amounts) - self.expected)
         return w
+
+    def _measured(self, amounts: ArrayLike) -> NDArray[np.int64]:
+        """[K, H] amounts in multiples of ``unit``."""
+        table = numbers(self.amount_name, amounts)
+        if table.ndim != 2 or table.shape[1] != self.horizon or not len(table):
+            raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.horizon}")
+        return self.units(table)
 
     # -- policies ---------------------------------------------------------------------------------
 
