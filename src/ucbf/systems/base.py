@@ -89,8 +89,8 @@ class Ready(ABC):
         return {}
 
     @abstractmethod
-    def build(self, low: int, high: int) -> System:
-        """The system, W being from low to high."""
+    def mechanics(self) -> dict[str, Any]:
+        """The arguments of the System, but for what all kinds share."""
 
     # -- the system, and a world of it ------------------------------------------------------------
 
@@ -98,9 +98,15 @@ class Ready(ABC):
     def system(self) -> System:
         """What a learner is told."""
         low, high = (int(x) for x in self.units(self.amount_range))
-        if self.expected.any():  # the same for every profile, so that what is known of W serves another one
-            return self.build(low - high, high - low)
-        return self.build(*sorted((self.sign * low, self.sign * high)))
+        # With a profile W's range is the same for every one, so that what is known of W serves another.
+        ends = (low - high, high - low) if self.expected.any() else sorted((self.sign * low, self.sign * high))
+        return System(
+            **self.mechanics(),
+            horizon=self.horizon,
+            boundary="clip",
+            discount=self.discount,
+            disturbance_range=(ends[0], ends[1]),
+        )
 
     def world(self, law: Disturbance | None = None, start: float | ArrayLike | None = None) -> World:
         """A world with this law of the amount, in multiples of ``unit``; a bell-shaped one, to try it, if None.

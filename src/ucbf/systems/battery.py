@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.rules import aim_at
-from ucbf.system import System
 from ucbf.systems.base import PerStep, Ready, best_of
 from ucbf.world import World
 
@@ -96,8 +95,8 @@ class Battery(Ready):
         below = {"min_demand": 1.5 * least} if least < 0 else {}
         return {"max_demand": 1.25 * most, "capacity": 2 * most, "max_buy": 1.5 * most, **below}
 
-    def build(self, low: int, high: int) -> System:
-        """The system, W being from low to high."""
+    def mechanics(self) -> dict[str, Any]:
+        """The arguments of the System, but for what all kinds share."""
         capacity, u, prices, expected = self.multiple("capacity"), self.unit, self.per_step("prices"), self.expected
         bought, sold = self.action_amounts, self.multiple("max_sell")
         end_value = float(prices.mean()) if self.end_value is None else self.end_value
@@ -109,16 +108,12 @@ class Battery(Ready):
         def landing(z: NDArray[np.int64]) -> NDArray[Any]:
             return u * (self.spill_price * np.maximum(z - capacity, 0) - self.shortage_price * np.maximum(-z, 0))
 
-        return System(
-            f=lambda h, charge, a: charge + (a - sold) - expected[h],
-            reward=reward,
-            landing=landing,
-            allowed=lambda charge, a: charge + (a - sold) >= 0,  # what is sold must be there
-            terminal=lambda charge: end_value * u * charge,
-            horizon=self.horizon,
-            boundary="clip",
-            discount=self.discount,
-            disturbance_range=(low, high),
-            n_states=capacity + 1,
-            n_actions=len(bought),
-        )
+        return {
+            "f": lambda h, charge, a: charge + (a - sold) - expected[h],
+            "reward": reward,
+            "landing": landing,
+            "allowed": lambda charge, a: charge + (a - sold) >= 0,  # what is sold must be there
+            "terminal": lambda charge: end_value * u * charge,
+            "n_states": capacity + 1,
+            "n_actions": len(bought),
+        }

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.rules import up_to
-from ucbf.system import System
 from ucbf.systems.base import Ready, best_of
 from ucbf.world import World
 
@@ -125,8 +124,8 @@ class Inventory(Ready):
         """Room for twice the largest demand, which may be exceeded by a half."""
         return {"max_demand": 1.5 * most, "capacity": 2 * most}
 
-    def build(self, low: int, high: int) -> System:
-        """The system, W being from low to high."""
+    def mechanics(self) -> dict[str, Any]:
+        """The arguments of the System, but for what all kinds share."""
         capacity, backlog, u = self.multiple("capacity"), self.multiple("backlog"), self.unit
         expected, orders = self.expected, self.action_amounts
         salvage = self.unit_cost if self.salvage is None else self.salvage
@@ -143,17 +142,13 @@ class Inventory(Ready):
             paid: NDArray[Any] = -u * cost
             return paid
 
-        return System(
-            f=lambda h, stock, a: stock + a - expected[h],
-            reward=reward,
-            landing=landing,
-            allowed=lambda stock, a: stock + a <= capacity,
-            terminal=lambda stock: salvage * stock * u,
-            horizon=self.horizon,
-            boundary="clip",
-            discount=self.discount,
-            disturbance_range=(low, high),
-            state_offset=-backlog,
-            n_states=capacity + backlog + 1,
-            n_actions=len(orders),
-        )
+        return {
+            "f": lambda h, stock, a: stock + a - expected[h],
+            "reward": reward,
+            "landing": landing,
+            "allowed": lambda stock, a: stock + a <= capacity,
+            "terminal": lambda stock: salvage * stock * u,
+            "state_offset": -backlog,
+            "n_states": capacity + backlog + 1,
+            "n_actions": len(orders),
+        }

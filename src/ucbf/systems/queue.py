@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.system import System
 from ucbf.systems.base import Ready, best_of
 from ucbf.world import World
 
@@ -86,8 +85,8 @@ class Queue(Ready):
         """Room for three times the largest arrivals; service from none to twice the mean."""
         return {"max_arrivals": 1.5 * most, "capacity": 3 * most, "service": (0.0, mean / 2, mean, 2 * mean)}
 
-    def build(self, low: int, high: int) -> System:
-        """The system, W being from low to high."""
+    def mechanics(self) -> dict[str, Any]:
+        """The arguments of the System, but for what all kinds share."""
         capacity, expected, served = self.multiple("capacity"), self.expected, self.units(self.service)
         costs = np.array(self.service_cost, dtype=np.float64)
 
@@ -95,15 +94,11 @@ class Queue(Ready):
             waiting = self.waiting_cost * np.clip(z, 0, capacity)
             return -self.unit * (waiting + self.rejection_cost * np.maximum(z - capacity, 0))
 
-        return System(
-            f=lambda h, waiting, a: np.maximum(waiting - served[a], 0) + expected[h],
-            reward=lambda waiting, a: -costs[a],
-            landing=landing,
-            terminal=lambda waiting: -self.end_cost * self.unit * waiting,
-            horizon=self.horizon,
-            boundary="clip",
-            discount=self.discount,
-            disturbance_range=(low, high),
-            n_states=capacity + 1,
-            n_actions=len(costs),
-        )
+        return {
+            "f": lambda h, waiting, a: np.maximum(waiting - served[a], 0) + expected[h],
+            "reward": lambda waiting, a: -costs[a],
+            "landing": landing,
+            "terminal": lambda waiting: -self.end_cost * self.unit * waiting,
+            "n_states": capacity + 1,
+            "n_actions": len(costs),
+        }

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.system import System
 from ucbf.systems.base import PerStep, Ready
 from ucbf.world import World
 
@@ -95,8 +94,8 @@ class Reservoir(Ready):
         """Room for five mean inflows, of which two can be released in a step; the mean is the target."""
         return {"max_inflow": 1.5 * most, "capacity": 5 * mean, "max_release": 2 * mean, "target": mean}
 
-    def build(self, low: int, high: int) -> System:
-        """The system, W being from low to high."""
+    def mechanics(self) -> dict[str, Any]:
+        """The arguments of the System, but for what all kinds share."""
         capacity, expected, released = self.multiple("capacity"), self.expected, self.action_amounts
         value, target, shortage = (self.per_step(name) for name in ("value", "target", "shortage_cost"))
 
@@ -104,16 +103,12 @@ class Reservoir(Ready):
             paid: NDArray[Any] = value[h] * released - shortage[h] * np.maximum(target[h] - released, 0)
             return paid[a]
 
-        return System(
-            f=lambda h, stored, a: stored - a + expected[h],
-            reward=reward,
-            landing=lambda z: -self.spill_cost * self.unit * np.maximum(z - capacity, 0),
-            allowed=lambda stored, a: a <= stored,
-            terminal=lambda stored: self.water_value * self.unit * stored,
-            horizon=self.horizon,
-            boundary="clip",
-            discount=self.discount,
-            disturbance_range=(low, high),
-            n_states=capacity + 1,
-            n_actions=len(released),
-        )
+        return {
+            "f": lambda h, stored, a: stored - a + expected[h],
+            "reward": reward,
+            "landing": lambda z: -self.spill_cost * self.unit * np.maximum(z - capacity, 0),
+            "allowed": lambda stored, a: a <= stored,
+            "terminal": lambda stored: self.water_value * self.unit * stored,
+            "n_states": capacity + 1,
+            "n_actions": len(released),
+        }

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.system import System
 from ucbf.systems.base import Ready
 
 
@@ -63,8 +62,8 @@ class Shower(Ready):
         """[A] turns."""
         return np.array([-1.0, 0.0, 1.0]) * self.unit
 
-    def build(self, low: int, high: int) -> System:
-        """The system, W being from low to high."""
+    def mechanics(self) -> dict[str, Any]:
+        """The arguments of the System, but for what all kinds share."""
         coldest, hottest, u, expected = (
             self.multiple("coldest", -np.inf),
             self.multiple("hottest"),
@@ -76,15 +75,11 @@ class Shower(Ready):
             warm = np.clip(z, coldest, hottest) * u
             return np.where((warm >= self.target_low) & (warm <= self.target_high), 1.0, -1.0)
 
-        return System(
-            f=lambda h, warm, a: warm + (a - 1) + expected[h],
-            reward=lambda warm, a: 0.0 * a,
-            landing=landing,
-            horizon=self.horizon,
-            boundary="clip",
-            discount=self.discount,
-            disturbance_range=(low, high),
-            state_offset=coldest,
-            n_states=hottest - coldest + 1,
-            n_actions=3,
-        )
+        return {
+            "f": lambda h, warm, a: warm + (a - 1) + expected[h],
+            "reward": lambda warm, a: 0.0 * a,
+            "landing": landing,
+            "state_offset": coldest,
+            "n_states": hottest - coldest + 1,
+            "n_actions": 3,
+        }
