@@ -109,12 +109,29 @@ def test_learning_behind_an_empty_shelf_comes_to_the_optimal_orders():
     agent = ucbf.UCBVIf(world.system, stationary=True)
     run = ucbf.simulate(agent, world, 2000, censored=True)
     assert run.gap[-1] < 0.001 * ucbf.optimal(world).v[0, 0]
-    with pytest.raises(ValueError, match="an edge hid \\d+ disturbances"):
+    with pytest.raises(ValueError, match="an edge hid \\d+ disturbance"):
         agent.certificate()
     misled = ucbf.UCBf(world.system)
     with pytest.warns(ucbf.CensoredWarning, match="UCBVI-f does not"):
         wrong = ucbf.simulate(misled, world, 2000, censored=True)
     assert wrong.gap[-1] > 10 * run.gap[-1]
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_an_early_quiet_day_is_not_believed_for_ever(stationary):
+    # Demand 0 seen once from a full shelf, and then an empty shelf for ever, would say that nobody ever comes.
+    world = ucbf.systems.Inventory(max_demand=8).world(ucbf.Disturbance(np.full(9, 1 / 9)), start=0)
+    best = ucbf.optimal(world).v[0, 0]
+    for seed in range(8):
+        agent = ucbf.UCBVIf(world.system, stationary=stationary)
+        run = ucbf.simulate(agent, world, 1500, seed=seed, censored=True)
+        assert run.gap[-1] < 0.01 * best
+    agent = ucbf.UCBVIf(world.system)
+    agent.observe(0, 20, 0, 20)
+    for _ in range(3):
+        agent.observe(0, 0, 0, 0)
+    assert agent.law.pmf[0, -1] == 1  # the estimate
+    assert agent.policy[0, 0] > 0  # and what is made of it
 
 
 @pytest.mark.parametrize("make", [ucbf.UCBVIf, ucbf.UCBf])

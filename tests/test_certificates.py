@@ -125,7 +125,7 @@ def test_what_cannot_be_certified_is_refused_with_the_reason():
         ucbf.simulate(ucbf.UCBf(plain.system, bonus="theorem", clock="episode"), plain, 1000, stop_when=0.1)
     agent = ucbf.UCBVIf(world.system)
     agent.observe(0, 1, 0, 0)
-    with pytest.raises(ValueError, match="an edge hid 1 disturbances"):
+    with pytest.raises(ValueError, match="an edge hid 1 disturbance"):
         agent.certificate()
     agent = ucbf.UCBVIf(ucbf.System(np.full((9, 1), 4), 0.0, 1, "strict", disturbance_range=(-1, 1)))
     with pytest.warns(ucbf.ModelWarning):

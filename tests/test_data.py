@@ -107,14 +107,22 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("date,units\n2024-01-01,3\n2024-01-02,NA\n", "row 3, column 'units': no value"),
         ("date,units\n2024-01-01,3\n2024-01-02,-4\n", "row 3, column 'units': -4 is below 0"),
         ("date,units\n2024-01-01,3\n2024-01-02,four\n", "row 3, column 'units': 'four' is not a number"),
-        ("date;units\n2024-01-01;3,5\n2024-01-02;4,5\n", "row 2, column 'units': '3,5' is not a number: is the comma"),
-        ("date,units\n2024-01-01,3\n02/01/2024,4\n", "row 3, column 'date': '02/01/2024' is not a date like"),
+        (
+            "date;units\n2024-01-01;3,5\n2024-01-02;4,5\n",
+            "row 2, column 'units': '3,5' is not a number; write numbers with a decimal point",
+        ),
+        ("date,units\n2024-01-01,3\n02/01/2024,4\n", "row 3, column 'date': '02/01/2024' is not a date like the first"),
         ("date,units\n01/02/2024,3\n02/02/2024,4\n", "row 2, column 'date': '01/02/2024' may mean %d/%m/%Y or %m/%d"),
         ("date,units\n2024-01-02,3\n2024-01-01,4\n", "row 3, column 'date': 2024-01-01 00:00:00: before the row above"),
         ("date,units\n2024-01-01,3\n2024-01-01,4\n", "row 3, column 'date': 2024-01-01 00:00:00: the same time again"),
         ("date,units\n2024-01-01,3\n2024-01-02,4,5\n", "row 3: 3 cells under 2 names"),
         ("date,units\n2024-01-01,3\n", "column 'units': 1 rows; at least 2 are needed"),
         ("date,units\n2024-01-01,inf\n2024-01-02,1\n", "row 2, column 'units': inf is not a finite number"),
+        ("date,units\n", "row 1: names of columns and nothing below"),
+        ("2024-01-01,3\n2024-01-02,4\n", "row 1: values instead of the names"),
+        ("date,units,units\n2024-01-01,3,4\n2024-01-02,4,4\n", "row 1: two columns are named 'units'"),
+        ("date,units\nw1 2024,3\nw2 2024,4\n", "row 2, column 'date': 'w1 2024' is not a date"),
+        ("when,units\n1st of May,3\n2nd of May,4\n", "row 2, column 'when': '1st of May' is not a date that is"),
         ("3\n4\n", "row 1: numbers instead of the names of columns"),
         ("", "row 1: empty"),
         ("a,b\n1,2\n3,4\n", "which column\\? Those with numbers are 'a', 'b'"),
@@ -125,6 +133,17 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
 def test_a_bad_file_is_told_where_and_why(tmp_path, text, message):
     with pytest.raises(UserError, match=f"demand.csv.*{message}"):
         data.read_series(write(tmp_path, text), least=0)
+
+
+def test_other_ways_to_write_a_date(tmp_path):
+    for text in (
+        "05-Jan-2024,1\n06-Jan-2024,2",
+        '"January 5, 2024",1\n"January 6, 2024",2',
+        "2024-01-05 00:00:00.000,1\n2024-01-06,2",
+    ):
+        series = data.read_series(write(tmp_path, f"date,units\n{text}\n"))
+        assert series.times[0] == datetime(2024, 1, 5), text
+        assert series.spacing == "day"
 
 
 def test_wrong_columns_missing_files_and_too_few_rows(tmp_path):

@@ -279,3 +279,92 @@ def test_functions_that_answer_for_one_row_only_are_told():
 
 def test_a_box_of_actions_is_a_lattice():
     assert lattice([-1, 0], [1, 4], [3, 2]).tolist() == [[-1, 0], [-1, 4], [0, 0], [0, 4], [1, 0], [1, 4]]
+
+
+def test_functions_that_sum_over_all_states_are_told():
+    with pytest.raises(ValueError, match="reward is .* alone and .* among other states"):
+        Grid(lambda s, a: s, lambda s, a: -np.sum(s**2), 1, 0, 1, 3, [0.0]).plan([0.0])
+    with pytest.raises(ValueError, match="f is .* alone and .* among other states"):
+        Grid(lambda s, a: s[0] + a, lambda s, a: 0.0, 1, 0, 1, 3, [0.0]).plan([0.0])
+    with pytest.raises(ValueError, match=r"reward is nan at \[0.5\], \[0.\], step 0; it must be a finite number"):
+        Grid(lambda s, a: s, lambda s, a: np.where(s == 0.5, np.nan, s), 1, 0, 1, 3, [0.0]).plan([0.0])
+
+
+def test_functions_may_work_in_place():
+    def f(s, a):
+        s += a
+        return s
+
+    grid = Grid(f, lambda s, a: s[:, 0], 2, 0, 2, 3, [0.0, 1.0], disturbance_range=(0, 1))
+    np.testing.assert_allclose(grid.plan([0.5]).v, [[1.5, 3.0, 4.0], [0, 1, 2], [0, 0, 0]])
+
+
+def test_samples_out_of_range_or_none_at_all_are_refused():
+    grid = regulator(11, disturbance_range=(-0.5, 0.5))
+    with pytest.raises(ValueError, match="declare a wider disturbance_range"):
+        grid.plan([0.6])
+    with pytest.raises(ValueError, match="nothing to plan with"):
+        grid.plan(np.zeros((0, 1)))
+    with pytest.raises(ValueError, match="nothing to plan with"):
+        grid.plan([0.1, 0.2], [0, 0])
+    with pytest.raises(ValueError, match="is outside the box"):
+        grid.plan([0.1]).value(0, [5.0])
+    with pytest.raises(ValueError, match="step h is 9"):
+        grid.plan([0.1]).value(9, [0.0])
+
+
+def test_a_strict_box_is_never_left():
+    with pytest.raises(ValueError, match="may leave the box along axis 0"):
+        regulator(11, boundary="strict", disturbance_range=(-0.5, 0.5)).plan([0.1])
+    Grid(lambda s, a: s / 2, lambda s, a: 0.0, 1, 0, 1, 3, [0.0], "strict", disturbance_range=(0, 0.5)).plan([0.1])
+
+
+def test_stopping_in_the_middle_of_an_episode_is_never_having_stopped(tmp_path):
+    grid = regulator(21, horizon=4, disturbance_range=(-0.6, 0.6))
+    rng = np.random.default_rng(0)
+
+    def go(agent, stop):
+        acted, s = [], np.array([1.0])
+        for k in range(6):
+            for h in range(4):
+                if (k, h) == stop:
+                    agent.save(tmp_path / "agent.npz")
+                    agent = GridAgent.load(tmp_path / "agent.npz", grid)
+                a = agent.act(h, s)
+                acted.append(a)
+                after = grid.meet_boundary(grid.f(h, s[None], grid.actions[a][None]) + noise[k, h])[0]
+                agent.observe(h, s, a, after, disturbance=[noise[k, h]])
+                s = after
+        return acted
+
+    noise = rng.uniform(-0.5, 0.5, (6, 4))
+    assert go(GridAgent(grid), (2, 2)) == go(GridAgent(grid), None) == go(GridAgent(grid), (0, 1))
+
+
+def test_the_environment_of_a_grid_refuses_what_is_not_allowed():
+    grid = regulator(11, allowed=lambda s, a: a[:, 0] <= 0, disturbance_range=(-0.5, 0.5))
+    env = gymnasium.make("ucbf/Grid-v0", grid=grid, noise=lambda rng, h: [0.7 * h], start=[0.0])
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].sum() == (grid.actions <= 0).sum()
+    with pytest.raises(ValueError, match="is not allowed in state"):
+        env.step(grid.n_actions - 1)
+    env.step(0)
+    with pytest.raises(ValueError, match="declare a wider disturbance_range"):
+        env.step(0)
+    with pytest.raises(TypeError, match="give a ucbf.Grid"):
+        gymnasium.make("ucbf/Grid-v0", grid=3, noise=wind)
+
+
+def test_an_environment_that_goes_on_in_one_array_teaches_the_same():
+    class Same(Plane):
+        def step(self, u):
+            before = self.s
+            after, *rest = super().step(u)
+            before[:] = after
+            self.s = before
+            return before, *rest
+
+    agents = [GridAgent(craft(), stationary=True) for _ in range(2)]
+    for agent, env in zip(agents, (Plane(), Same()), strict=True):
+        ucbf.learn(agent, env, episodes=2, seed=0)
+    np.testing.assert_array_equal(agents[0].counts, agents[1].counts)

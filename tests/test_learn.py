@@ -3,6 +3,7 @@
 import csv
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import ucbf
 from ucbf import advice, data
-from ucbf.systems import Battery, Inventory, Reservoir
+from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
 DATA = Path(__file__).parents[1] / "examples" / "data"
@@ -44,7 +45,8 @@ def test_one_command_writes_policy_law_agent_picture_and_page(shop):
     assert " ".join(sorted(path.name for path in out.iterdir())) == names
     page = (out / "summary.md").read_text()
     assert page in printed
-    assert "28 were learned from, 12 kept to judge by" in page
+    assert "28 to learn from, 12 to judge by" in page
+    assert "unit_cost 4, order_cost 8, holding 0.5" in page
     assert "nothing speaks against independence" in page
     assert "order up to" in page
     with (out / "policy.csv").open() as file:
@@ -73,21 +75,27 @@ def test_the_agent_it_writes_goes_on(shop):
         (["--holding", "-1"], "holding is -1; it must be 0 or more"),
         (["--config", "bad.toml"], "bad.toml: inventory has no parameter 'prize'"),
         (["--config", "broken.toml"], "broken.toml is not TOML"),
+        (["--config", "text.toml"], "text.toml: price is '9'; it must be a number"),
+        (["--config", "dash.toml"], "did you mean 'max_demand'?"),
+        (["--horizon", "0"], "horizon is 0; it must be 1 or more"),
+        (["--unit", "1000"], "a unit of 1000 rounds every demand to 0"),
         (["--horizon", "300"], "280 rows make 0 whole episodes of 300 steps"),
         (["--train", "0"], "train is 0; it must be above 0"),
         (["--max-demand", "3"], "column 'units': demand"),
-        (["--capacity", "7.5"], "capacity / unit is 7.5"),
+        (["--capacity", "7.5"], "capacity is 7.5, which is not a multiple of unit 1"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(shop, change, message):
     here, _ = shop
     (here / "bad.toml").write_text("prize = 3\n")
     (here / "broken.toml").write_text("price = \n")
+    (here / "text.toml").write_text('price = "9"\n')
+    (here / "dash.toml").write_text("max-demand = 9\n")
     given = change if change[0] == "--demand" else ["--demand", "demand.csv", *change]
     done = run("inventory", *given, cwd=here)
     assert done.returncode == 2
     assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_a_bad_file_is_told_by_the_command(tmp_path):
@@ -105,7 +113,7 @@ def test_the_other_systems_have_their_commands(tmp_path):
     assert "buy up to" in done.stdout
     done = run("reservoir", "--inflow", DATA / "fulda.csv", "--unit", 20, "--train", 1, cwd=tmp_path)
     assert "release" in done.stdout
-    assert "that followed" not in done.stdout
+    assert "Nothing: all episodes were learned from" in done.stdout
     (tmp_path / "calls.csv").write_text("calls\n" + "\n".join(map(str, np.random.default_rng(0).poisson(4, 300))))
     service = ["--service", 0, 3, 6, "--service-cost", 0, 2, 9]
     done = run("queue", "--arrivals", "calls.csv", "--horizon", 5, *service, cwd=tmp_path)
@@ -129,11 +137,12 @@ def test_advice_is_the_plan_with_the_counted_law():
     found = ucbf.advise(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
     first = found.training.amounts
     counted = np.array([np.bincount(first[:, h].astype(int), minlength=16) / len(first) for h in range(7)])
-    np.testing.assert_allclose(found.demand.pmf, counted, atol=1e-12)
+    np.testing.assert_allclose(found.last.amounts.pmf, counted, atol=1e-12)
     world = Inventory().world(ucbf.Disturbance(counted))
     np.testing.assert_array_equal(found.policy.actions, ucbf.optimal(world).policy)
     assert found.value == pytest.approx(ucbf.optimal(world).v[0, 0])
     assert found.certificate.gap[0] > found.loss >= 0
+    assert "Advice(inventory, 42 episodes" in repr(found)
 
 
 def test_business_that_goes_on_has_no_last_day():
@@ -156,16 +165,16 @@ def test_an_endless_plan_by_hand():
 def test_pooling_takes_one_law_around_the_means():
     found = ucbf.advise(Inventory(), poisson_weeks(20))
     assert found.pooled
-    assert len(found.agent.law.pmf) == 1
+    assert found.agent.params["prior_weight"] == 14
     for h in range(7):
-        assert found.demand.mean(h) == pytest.approx(found.training.profile[h], abs=1)
+        assert found.last.amounts.mean(h) == pytest.approx(found.training.profile[h], abs=1)
 
 
 def test_judging_is_the_same_for_everyone():
     found = ucbf.advise(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
     w = Inventory().disturbances(found.test.amounts)
     np.testing.assert_allclose(found.rewards[advice.LEARNED], ucbf.replay(found.policy, w).reward)
-    for name, rule in found.rules.items():
+    for name, rule in found.last.rules.items():
         np.testing.assert_allclose(found.rewards[name], ucbf.replay(rule, w).reward)
 
 
@@ -179,6 +188,71 @@ def test_prices_of_the_day_are_used_on_the_day():
     assert not found.ongoing
     with pytest.raises(ValueError, match="changes has 1 entries"):
         ucbf.advise(store, data.episodes(series, 2), changes=dear_first[:1])
+
+
+def test_accounts_add_up_to_money_when_prices_change():
+    # What is left is credited on one day and charged on the next: together they pay cash, and for the rest at the end.
+    store = Battery(horizon=2, capacity=10, max_buy=6, max_demand=2, shortage_price=20)
+    series = data.Series(np.ones(80), None, "kw", "memory")
+    prices = [{"prices": (8.0, 10.0)}, {"prices": (0.5, 1.5)}] * 20
+    found = ucbf.advise(store, data.episodes(series, 2), changes=prices, pooled=False)
+    days = [store.replace(end_value=5.0, **change) for change in prices[28:]]
+    w = np.full((12, 2), -1)
+    policies = [day.policy(ucbf.optimal(ucbf.World(day.system, found.last.law))) for day in days]
+    seen = ucbf.replay(lambda k: policies[k], w, start=0)
+    cash = sum(-day.prices[h] * day.action_amounts[seen.actions[k, h]] for k, day in enumerate(days) for h in range(2))
+    assert seen.reward.sum() == pytest.approx(cash + 5.0 * seen.states[-1, -1])
+    np.testing.assert_allclose(seen.reward, found.rewards[advice.LEARNED])
+
+
+def test_a_forecast_is_not_thrown_away():
+    rng = np.random.default_rng(0)
+    level = np.repeat(rng.integers(2, 14, 60), 7).astype(float)
+    series = data.Series(np.clip(level + rng.integers(-1, 2, 420), 0, None), None, "units", "memory")
+    forecast = [{"profile": (float(x),) * 7} for x in level[::7]]
+    blind = ucbf.advise(Inventory(capacity=40), data.episodes(series, 7))
+    told = ucbf.advise(Inventory(capacity=40), data.episodes(series, 7), changes=forecast)
+    assert told.rewards[advice.LEARNED].mean() > blind.rewards[advice.LEARNED].mean() + 5
+
+
+def test_weekdays_and_weekends_have_policies_of_their_own():
+    hours = np.tile(np.concatenate([np.full(120, 2.0), np.full(48, 6.0)]), 10)
+    times = tuple(datetime(2024, 1, 1) + timedelta(hours=i) for i in range(len(hours)))
+    noisy = hours + np.random.default_rng(0).integers(-1, 2, len(hours))
+    days = data.episodes(data.Series(noisy, times, "calls", "memory"), 24)
+    found = ucbf.advise(Queue(horizon=24, capacity=30, max_arrivals=12), days, ongoing=True)
+    assert list(found.days) == ["weekday", "weekend"]
+    assert found.days["weekend"].amounts.mean(3) == pytest.approx(6, abs=0.3)
+    assert found.days["weekday"].amounts.mean(3) == pytest.approx(2, abs=0.3)
+    assert "### weekend" in advice.summary(found)
+    by_kind = {kind: found.rewards[advice.LEARNED][[k == kind for k in found.test.kinds]] for kind in found.days}
+    expected = 5 / 7 * by_kind["weekday"].mean() + 2 / 7 * by_kind["weekend"].mean()
+    assert found.value == pytest.approx(expected, rel=0.1)
+
+
+def test_no_demand_is_ever_below_zero():
+    quiet = np.random.default_rng(0).poisson((1, 1, 1, 1, 1, 12, 12), (30, 7)).astype(float)
+    found = ucbf.advise(
+        Inventory(capacity=40, max_demand=30), data.episodes(data.Series(quiet.ravel(), None, "u", "m"), 7)
+    )
+    law = found.last.amounts
+    assert found.pooled
+    assert law.pmf[:, law.values < 0].sum() == 0
+    np.testing.assert_allclose(law.pmf.sum(axis=1), 1)
+
+
+def test_a_discount_does_not_take_the_value_away():
+    found = ucbf.advise(Inventory(discount=0.99), poisson_weeks(), pooled=False)
+    plain = ucbf.advise(Inventory(), poisson_weeks(), pooled=False)
+    assert found.value == pytest.approx(plain.value, rel=0.1)
+
+
+def test_few_episodes_prove_nothing():
+    found = ucbf.advise(Inventory(), poisson_weeks(6))
+    assert np.isnan(found.loss)
+    page = advice.summary(found)
+    assert "not to be told from 4 episodes" in page
+    assert "So few episodes (2) do not settle who is better" in page
 
 
 def test_sizes_suit_the_series():

@@ -27,7 +27,8 @@ def test_up_to_a_level_below_a_threshold_is_read_off():
 
 def test_a_limit_on_orders_does_not_hide_the_level():
     shop = store(max_order=3)
-    assert shop.policy(up_to(shop.system, 7, 5)).rules()[0][1:] == ("order up to 7 when below 5", 5.0, 7.0)
+    assert shop.policy(up_to(shop.system, 7, 6)).rules()[0][1:] == ("order up to 7, at most 3 when below 6", 6.0, 7.0)
+    assert shop.policy(up_to(shop.system, 10, 4)).rules()[0].text == "order 3 when below 4"
 
 
 def test_other_shapes_are_said_as_they_are():
@@ -128,7 +129,7 @@ def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
     if rule.kind == "up to":
         meant = np.where(states < rule.threshold, np.minimum(rule.level - states, most), 0)
         np.testing.assert_array_equal(amounts, meant)
-    elif rule.kind == "down to" and "what there is" in rule.text:
+    elif rule.kind == "amount":
         level = np.inf if rule.level is None else rule.level
         usual = np.minimum(states, rule.threshold)
         np.testing.assert_array_equal(amounts, np.maximum(usual, np.minimum(states - level, most)))

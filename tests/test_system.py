@@ -264,3 +264,8 @@ def test_a_system_in_which_nothing_matters_has_units_too():
     assert units_of(build(reward=-7.0)).scale == 1
     # Three steps of -7 each are known from the start: Q_h = -7 (3 - h).
     np.testing.assert_array_equal(ucbf.UCBf(build(reward=-7.0)).q[:, 0, 0], [-21, -14, -7])
+
+
+def test_a_function_that_sums_over_all_states_is_told():
+    with pytest.raises(ValueError, match="reward is -3 for 3, 1 alone and -12 among others"):
+        ucbf.System(lambda s, a: s, lambda s, a: -1.0 * np.sum(s), 1, n_states=4, n_actions=2)

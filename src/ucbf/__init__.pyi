@@ -1,5 +1,7 @@
 from ucbf import data as data
 from ucbf import estimators as estimators
+from ucbf import figures as figures
+from ucbf import grid as grid
 from ucbf import systems as systems
 from ucbf import theory as theory
 from ucbf.advice import Advice as Advice

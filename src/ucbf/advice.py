@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,71 +16,113 @@ from ucbf.checks import real
 from ucbf.data import Episodes, Independence, independence
 from ucbf.disturbance import Disturbance
 from ucbf.errors import UserError
-from ucbf.planning import Plan, endless, evaluate, optimal, plan
+from ucbf.planning import Plan, endless_mix, evaluate, optimal, plan
 from ucbf.policies import Policy
-from ucbf.reports import interval, markdown_table
-from ucbf.simulation import Player, replay
+from ucbf.reports import markdown_table
+from ucbf.simulation import Player, Progress, replay
+from ucbf.system import System
 from ucbf.systems.base import Ready
 from ucbf.world import World
 
 FEW = 50  # training episodes: with fewer, steps are pooled around their profile
+LEAST = 8  # episodes: with fewer, nothing is estimated of a loss, and no verdict given
 RESAMPLED = 100  # histories for the estimate of what is lost
 LEARNED, LEARNING = "learned", "learned, and learning on"
+# Student's t at 97.5 %, for 1, 2, ... degrees of freedom
+STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
     """What was learned from a series, and how it does in the episodes that followed."""
 
-    ready: Ready  # as it is on the last day of training
+    days: dict[str, Day]  # what to do, on each kind of day; one, named "", where all episodes are alike
     training: Episodes
     test: Episodes
-    agent: UCBVIf
-    plan: Plan
-    policy: Policy
-    rules: dict[str, Policy]
+    agent: UCBVIf  # to go on with, in the system of the last day
     rewards: dict[str, NDArray[np.float64]]  # [K] of the test episodes, for each policy; none if there are none
     independence: Independence
     pooled: bool
     ongoing: bool
     certificate: Certificate
-    loss: float  # an estimate: how far from optimal, at most, in 95 % of resampled histories
-    start: float  # the state at which all this is quoted
+    value: float  # what an episode is expected to bring, on average over the kinds of days
+    loss: float  # an estimate: how far from optimal, at most, in 95 % of resampled histories; nan if there are too few
+    start: float  # the state at which certificate and loss are quoted
+
+    def __repr__(self) -> str:
+        return f"Advice({self.ready.kind}, {len(self.training)} episodes learned from, {len(self.test)} judged by)"
 
     @property
-    def first(self) -> int:
-        """The index of that state."""
-        return round(self.start / self.ready.unit) - self.ready.system.state_offset
+    def last(self) -> Day:
+        """The most recent kind of day."""
+        return next(reversed(self.days.values()))
 
     @property
-    def value(self) -> float:
-        """What an episode is expected to bring; where business goes on, beyond what it leaves to the next."""
-        worth = float(self.plan.v[0, self.first])
-        return worth - float(self.agent.system.terminal[self.first]) if self.ongoing else worth
+    def ready(self) -> Ready:
+        """The system of that day."""
+        return self.last.ready
 
     @property
-    def demand(self) -> Disturbance:
-        """The learned law of the amount, in multiples of the unit."""
-        return self.ready.amounts(self.agent.law)
+    def policy(self) -> Policy:
+        """What to do on that day."""
+        return self.last.policy
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of that day."""
+        return self.last.plan
+
+    def policy_for(self, **changes: Any) -> Policy:
+        """What to do on a day that differs: with tomorrow's prices, say."""
+        day = self.ready.replace(**changes)
+        return day.policy(plan(day.system, self.last.law), self.training.names, self.training.series.spacing)
 
     def comparison(self) -> list[dict[str, Any]]:
         """A row for each policy: its mean reward an episode, and how much more the learned one gets, with 95 %."""
         if not self.rewards:
             return []
-        ours = self.rewards[LEARNED]
-        rows = []
+        ours, rows = self.rewards[LEARNED], []
         for name, theirs in self.rewards.items():
-            low, high = interval((ours - theirs)[:, None])
+            ahead, reach = float((ours - theirs).mean()), _reach(ours - theirs)
             rows.append(
                 {
                     "policy": name,
                     "reward": float(theirs.mean()),
-                    "ahead": float((ours - theirs).mean()),
-                    "low": float(low[0]),
-                    "high": float(high[0]),
+                    "ahead": ahead,
+                    "low": ahead - reach,
+                    "high": ahead + reach,
                 }
             )
         return sorted(rows, key=lambda row: -row["reward"])
+
+
+@dataclass(frozen=True, eq=False)
+class Day:
+    """What to do on one kind of day."""
+
+    ready: Ready
+    law: Disturbance  # of W
+    plan: Plan
+    policy: Policy
+    rules: dict[str, Policy]
+    name: str  # "weekday", "weekend", a date where every day differs, or nothing
+
+    @property
+    def amounts(self) -> Disturbance:
+        """The learned law of the amount, in multiples of the unit."""
+        return self.ready.amounts(self.law)
+
+
+def _reach(differences: NDArray[np.float64]) -> float:
+    """Half of a 95 % interval of a mean, by Student's t; infinite for one number."""
+    n = len(differences)
+    if n < 2:
+        return np.inf
+    t = STUDENT[n - 2] if n - 2 < len(STUDENT) else 1.96 + 2.5 / (n - 1)
+    return float(t * differences.std(ddof=1) / np.sqrt(n))
 
 
 def advise(
@@ -91,147 +134,296 @@ def advise(
     ongoing: bool | None = None,
     start: float | None = None,
     p: float = 0.05,
+    progress: Progress | None = None,
 ) -> Advice:
     """Learn the law of W from the first episodes of a series, and judge the policy by the others.
 
     Parameters
     ----------
+    ready
+        One of :mod:`ucbf.systems`, or a subclass of :class:`ucbf.systems.Ready` of your own.
     train
         The share of the episodes that is learned from; 1 judges nothing.
     pooled
-        Whether W is what is left after the mean of every step (of weekdays and weekends apart, where an episode is a
-        day), with one law for all steps; else every step has a law of its own. None: pooled if there are such kinds of
-        days, or fewer than 50 episodes to learn from.
+        Whether W is what is left after the profile, with one law for all steps; else every step has a law of its own.
+        The profile is that of ``ready`` or ``changes`` if they give one, else the mean of every step (of weekdays and
+        weekends apart, where an episode is a day). None: pooled if there are such kinds of days, or fewer than 50
+        episodes to learn from.
     changes
-        [K] parameters of the system that differ from episode to episode and are known before it: the day's prices.
+        [K] parameters of the system that differ from episode to episode and are known before it: the day's prices, or
+        a forecast as the day's ``profile``.
     ongoing
         Whether episodes follow each other, so that the end of one is no end to plan for (:func:`ucbf.endless`). None:
-        unless they differ, as where prices change.
+        unless there are changes, of which the next are not known.
     start
         The first state, in the user's units; the one nearest to 0 if None.
     p
         Chance with which the certificate may fail.
+    progress
+        Called with (steps done, steps).
     """
+    if not isinstance(ready, Ready):
+        raise TypeError(f"ready is {ready!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Ready")
     real("train", train, 0, 1, open_low=True)
     if changes is not None and len(changes) != len(episodes):
         raise ValueError(f"changes has {len(changes)} entries; give one for each of the {len(episodes)} episodes")
+    if episodes.amounts.shape[1] != ready.horizon:
+        raise ValueError(
+            f"episodes have {episodes.amounts.shape[1]} steps, the system {ready.horizon}; make them alike"
+        )
     _check_amounts(ready, episodes)
-    first, rest = episodes.split(train)
-    mixed = len(set(first.kinds)) > 1  # weekdays and weekends, which one law a step would mix up
-    together = mixed or len(first) < FEW if pooled is None else pooled
-    profiles = {kind: tuple(mean.tolist()) for kind, mean in first.profiles().items()} if together else {}
-    seen: dict[tuple[Any, ...], Ready] = {}
-
-    def on(k: int) -> Ready:
-        """The system of episode k."""
-        change = {} if changes is None else dict(changes[k])
-        if together:
-            change["profile"] = profiles.get(episodes.kinds[k], tuple(first.profile.tolist()))
-        key = tuple((name, tuple(np.ravel(value).tolist())) for name, value in change.items())
-        if key not in seen:
-            seen[key] = ready.replace(**change)
-        return seen[key]
-
-    last = on(len(first) - 1)
-    amounts = np.clip(episodes.amounts, *ready.amount_range)  # beyond it by less than half a unit
-    w = np.concatenate([on(k).disturbances(amounts[k : k + 1]) for k in range(len(episodes))])
-    agent = UCBVIf(last.system, stationary=together)
-    agent.warm_start(w[: len(first)])
-    goes_on = len(seen) == 1 if ongoing is None else ongoing
-    if goes_on:
-        agent = agent.moved_to(endless(last.system, agent.law))
-    states = last.system.states
-    begin = min(max(0, states[0]), states[-1]) if start is None else int(last.units(start))
-    if begin not in states:
-        raise UserError(f"start is {start}; states go from {states[0] * last.unit:g} to {states[-1] * last.unit:g}")
+    goes_on = changes is None if ongoing is None else ongoing
+    history = _History(ready, episodes, train, pooled, changes)
+    first = history.first
+    counted = history.counted(first.amounts)
+    field = _Field(history, counted.law, goes_on)
+    start_index = _start(history.on(0), start)
+    work = _Work(progress, (RESAMPLED if len(first) >= LEAST else 0) + len(field.names) + 1)
     rewards: dict[str, NDArray[np.float64]] = {}
-    if len(rest):
-        players = _Field(agent, lambda k: on(len(first) + k), goes_on).players()
-        tested = w[len(first) :]
-        rewards = {
-            name: replay(player, tested, start=begin, accounts=lambda k: on(len(first) + k).system).reward
-            for name, player in players.items()
-        }
-    made = plan(agent.system, agent.law)
-    rules = last.rules(agent.law, agent.system)
+    if len(history.rest):
+        tested = history.disturbances()[len(first) :]
+        for name, player in field.players(len(first)).items():
+            accounts = lambda k: history.on(len(first) + k).system  # noqa: E731 - a name of its own says no more
+            rewards[name] = replay(player, tested, start=start_index, accounts=accounts).reward
+            work.done()
+    shown = len(episodes) - 1
     return Advice(
-        ready=last,
+        days={day.name: day for day in (field.day(k) for k in history.kinds(shown))},
         training=first,
-        test=rest,
-        agent=agent,
-        plan=made,
-        policy=last.policy(made, episodes.names, episodes.series.spacing),
-        rules={name: last.policy(rule, episodes.names, episodes.series.spacing) for name, rule in rules.items()},
+        test=history.rest,
+        agent=field.learner(shown),
         rewards=rewards,
-        independence=independence(w[: len(first)]),
-        pooled=together,
+        independence=independence(history.disturbances()[: len(first)]),
+        pooled=history.together,
         ongoing=goes_on,
-        certificate=agent.certificate(p),
-        loss=_estimated_loss(agent, w[: len(first)], begin - states[0]),
-        start=begin * last.unit,
+        certificate=counted.moved_to(field.system(shown)).certificate(p),
+        value=field.value(start_index),
+        loss=_estimated_loss(history, field, shown, start_index, work),
+        start=start_index * ready.unit,
     )
 
 
-def _estimated_loss(agent: UCBVIf, w: NDArray[np.int64], first: int) -> float:
-    """The bootstrap: what a plan from a resampled history misses if the learned law is the truth; 95 % miss less."""
-    world = World(agent.system, agent.law)
-    best, rng = float(optimal(world).v[0, first]), np.random.default_rng(0)
-    missed = []
-    for _ in range(RESAMPLED):
-        other = UCBVIf(agent.system, stationary=agent.params["stationary"])
-        other.warm_start(w[rng.integers(0, len(w), len(w))])
-        missed.append(best - float(evaluate(world, other.policy)[0, first]))
-    return float(np.quantile(missed, 0.95))
+class _Work:
+    """Counts the steps that are done."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.count = progress, total, 0
+
+    def done(self) -> None:
+        self.count += 1
+        if self.progress is not None:
+            self.progress(self.count, self.total)
+
+
+def _start(ready: Ready, start: float | None) -> int:
+    states = ready.system.states
+    begin = min(max(0, states[0]), states[-1]) if start is None else int(ready.units(start))
+    if begin not in states:
+        raise UserError(f"start is {start}; states go from {states[0] * ready.unit:g} to {states[-1] * ready.unit:g}")
+    return begin
 
 
 def _check_amounts(ready: Ready, episodes: Episodes) -> None:
-    """An error that names the first amount outside the range of the system."""
+    """An error that names the first amount outside the range of the system, or a unit that hides them all."""
     low, high = ready.amount_range
+    series = episodes.series
     wrong = np.argwhere((episodes.amounts < low - ready.unit / 2) | (episodes.amounts > high + ready.unit / 2))
     if len(wrong):
         k, h = wrong[0]
-        series = episodes.series
         raise UserError(
             f"{series.source}, column {series.name!r}: {ready.amount_name} {episodes.amounts[k, h]:g} (episode of "
             f"{episodes.starts[k]}, step {h + 1}) is outside {low:g}..{high:g}; declare a wider range"
         )
+    if np.ptp(episodes.amounts) > 0 and not np.ptp(ready.units(episodes.amounts)):
+        raise UserError(
+            f"{series.source}, column {series.name!r}: a unit of {ready.unit:g} rounds every {ready.amount_name} to "
+            f"{float(ready.units(episodes.amounts).flat[0] * ready.unit):g}; choose a smaller one"
+        )
+
+
+class _History:
+    """A series as episodes of systems: what changes from one to the next, and what is learned from the first ones."""
+
+    def __init__(
+        self,
+        ready: Ready,
+        episodes: Episodes,
+        train: float,
+        pooled: bool | None,
+        changes: Sequence[dict[str, Any]] | None,
+    ) -> None:
+        self.episodes, self.changes = episodes, changes
+        self.first, self.rest = episodes.split(train)
+        self.ready = ready if changes is None else ready.anchored(changes[: len(self.first)])
+        mixed = len(set(self.first.kinds)) > 1  # weekdays and weekends, which one law a step would mix up
+        self.together = mixed or len(self.first) < FEW if pooled is None else pooled
+        given = ready.profiled or any("profile" in change for change in changes or ())
+        self.profiles = self.profiles_of(self.first.amounts) if self.together and not given else {}
+        self._seen: dict[tuple[Any, ...], Ready] = {}
+
+    def profiles_of(self, amounts: NDArray[np.float64]) -> dict[str, tuple[float, ...]]:
+        """The means of every kind of day, of training episodes [K, H]."""
+        kinds = np.array(self.first.kinds)
+        found = {}
+        for kind in dict.fromkeys((*self.first.kinds, *self.rest.kinds)):
+            members = amounts[kinds == kind]
+            found[kind] = tuple((members if len(members) >= 5 else amounts).mean(axis=0).tolist())
+        return found
+
+    def on(self, k: int) -> Ready:
+        """The system of episode k."""
+        return self._with(k, self.profiles)
+
+    def _with(self, k: int, profiles: dict[str, tuple[float, ...]]) -> Ready:
+        change = {} if self.changes is None else dict(self.changes[k])
+        if profiles:
+            change["profile"] = profiles[self.episodes.kinds[k]]
+        key = tuple((name, tuple(np.ravel(value).tolist())) for name, value in change.items())
+        if key not in self._seen:
+            self._seen[key] = self.ready.replace(**change) if change else self.ready
+        return self._seen[key]
+
+    def kinds(self, shown: int) -> list[int]:
+        """An episode for each kind of day, the last ones; only ``shown`` where every day differs."""
+        if self.changes is not None:
+            return [shown]
+        last = {kind: k for k, kind in enumerate(self.episodes.kinds)}
+        return sorted(last.values())
+
+    def follow(self, n: int) -> NDArray[np.float64]:
+        """[n, n] how often one kind of day came after another, of those that :meth:`kinds` gives."""
+        if n == 1:
+            return np.ones((1, 1))
+        names = [self.episodes.kinds[k] for k in self.kinds(len(self.episodes) - 1)]
+        counts = np.full((n, n), 1e-9)
+        for before, after in itertools.pairwise(self.episodes.kinds):
+            counts[names.index(before), names.index(after)] += 1
+        share: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+        return share
+
+    def disturbances(self) -> NDArray[np.int64]:
+        """[K, H] W of every episode, each around its own profile."""
+        amounts = np.clip(self.episodes.amounts, *self.ready.amount_range)  # beyond it by less than half a unit
+        return np.concatenate([self.on(k).disturbances(amounts[k : k + 1]) for k in range(len(amounts))])
+
+    def counted(self, amounts: NDArray[np.float64]) -> UCBVIf:
+        """An agent that has counted W of training episodes with these amounts."""
+        profiles = self.profiles_of(amounts) if self.profiles else {}
+        amounts = np.clip(amounts, *self.ready.amount_range)
+        days = [self._with(k, profiles) for k in range(len(amounts))]
+        agent = UCBVIf(days[-1].system, stationary=self.together)
+        agent.warm_start(np.concatenate([day.disturbances(amounts[k : k + 1]) for k, day in enumerate(days)]))
+        return agent
 
 
 class _Field:
-    """Everyone who is compared, each in the system of the day."""
+    """Everyone who is compared, each in the system of the day; all are told the same law."""
 
-    def __init__(self, agent: UCBVIf, on: Callable[[int], Ready], ongoing: bool) -> None:
-        self.agent, self.on, self.law = agent, on, agent.law
-        self.ahead = agent.system if ongoing else None  # where business goes on, all days are alike
-        self._made: dict[int, dict[str, Policy]] = {}
+    def __init__(self, history: _History, law: Disturbance, ongoing: bool) -> None:
+        self.history, self.law, self.ongoing = history, law, ongoing
+        self._days: dict[int, Day] = {}
+        self._systems: dict[int, System] = {}
+        self.names = [LEARNED, *self.day(0).rules, LEARNING]
 
-    def policies(self, today: Ready) -> dict[str, Policy]:
-        """As learned, and the rules, all told the same law."""
-        if id(today) not in self._made:
-            system = self.ahead or today.system
-            actions = {LEARNED: plan(system, self.law).policy, **today.rules(self.law, system)}
-            self._made[id(today)] = {name: today.policy(policy) for name, policy in actions.items()}
-        return self._made[id(today)]
+    def law_on(self, ready: Ready) -> Disturbance:
+        """The law of W around the profile of a day, without amounts that cannot be."""
+        return ready.within_range(self.law)
 
-    def players(self) -> dict[str, Callable[[int], Player]]:
-        """By name: who plays in an episode."""
-        names = self.policies(self.on(0))
-        return {name: self._follower(name) for name in names} | {LEARNING: self._learner()}
+    def system(self, k: int) -> System:
+        """That of episode k; where business goes on, with the worth of the episodes after it."""
+        ready = self.history.on(k)
+        if not self.ongoing:
+            return ready.system
+        if id(ready) not in self._systems:
+            days = [self.history.on(i) for i in self.history.kinds(k)]
+            laws = [self.law_on(day) for day in days]
+            made = endless_mix([day.system for day in days], laws, self.history.follow(len(days)))
+            self._systems.update({id(day): system for day, system in zip(days, made, strict=True)})
+        return self._systems[id(ready)]
 
-    def _follower(self, name: str) -> Callable[[int], Player]:
-        return lambda k: self.policies(self.on(k))[name]
+    def day(self, k: int) -> Day:
+        """What to do in episode k."""
+        history, ready = self.history, self.history.on(k)
+        if id(ready) not in self._days:
+            law, system, episodes = self.law_on(ready), self.system(k), history.episodes
+            made = plan(system, law)
+            names, spacing = episodes.names, episodes.series.spacing
+            self._days[id(ready)] = Day(
+                ready=ready,
+                law=law,
+                plan=made,
+                policy=ready.policy(made, names, spacing),
+                rules={n: ready.policy(rule, names, spacing) for n, rule in ready.rules(law, system).items()},
+                name=episodes.kinds[k] if history.changes is None else episodes.starts[k],
+            )
+        return self._days[id(ready)]
 
-    def _learner(self) -> Callable[[int], Player]:
-        """The agent, which goes on learning and takes what it knows into the next day's system."""
-        now = [self.agent.moved_to(self.agent.system)]
+    def value(self, start: int) -> float:
+        """What an episode is expected to bring, on average; where business goes on, beyond what it leaves behind."""
+        history = self.history
+        first = start - history.on(0).system.state_offset
+        if not self.ongoing:
+            return float(np.mean([self.day(k).plan.v[0, first] for k in range(len(history.first))]))
+        last = history.kinds(len(history.episodes) - 1)
+        after = float(history.follow(len(last))[0] @ [self.day(k).plan.v[0, first] for k in last])
+        system = self.system(last[0])
+        return after - float(system.terminal[first]) if system.discount == 1 else (
+            after * (1 - system.discount**system.horizon)
+        )  # fmt: skip
 
-        def learner(k: int) -> Player:
-            system = self.ahead or self.on(k).system
+    def players(self, begin: int) -> dict[str, Callable[[int], Player]]:
+        """By name: who plays in episode begin + k."""
+        found: dict[str, Callable[[int], Player]] = {LEARNED: lambda k: self.day(begin + k).policy}
+        for name in self.names[1:-1]:
+            found[name] = self._follower(name, begin)
+        now = [self.learner(begin)]
+
+        def learning(k: int) -> Player:
+            system = self.system(begin + k)
             if now[0].system is not system:
                 now[0] = now[0].moved_to(system)
             return now[0]
 
-        return learner
+        return {**found, LEARNING: learning}
+
+    def _follower(self, name: str, begin: int) -> Callable[[int], Player]:
+        def player(k: int) -> Player:
+            rules = self.day(begin + k).rules
+            if name not in rules:
+                raise ValueError(f"the rule {name!r} is not there in every episode; leave out the change that adds it")
+            return rules[name]
+
+        return player
+
+    def learner(self, k: int) -> UCBVIf:
+        """An agent that starts from what was learned, as a prior worth the episodes it is from."""
+        episodes = len(self.history.first)
+        return UCBVIf(self.system(k), prior=self.law_on(self.history.on(k)), prior_weight=episodes)
+
+
+def _estimated_loss(history: _History, field: _Field, k: int, start: int, work: _Work) -> float:
+    """The bootstrap: what a plan from resampled episodes misses if the learned law is the truth; 95 % miss less."""
+    n = len(history.first)
+    if n < LEAST:
+        return float("nan")
+    ready, system = history.on(k), field.system(k)
+    world, first = World(system, field.law_on(ready)), start - ready.system.state_offset
+    best, rng, missed = float(optimal(world).v[0, first]), np.random.default_rng(0), []
+    kinds = np.array(history.first.kinds)
+    for _ in range(RESAMPLED):
+        drawn = np.empty(n, np.int64)
+        for kind in set(kinds.tolist()):
+            members = np.flatnonzero(kinds == kind)
+            drawn[members] = rng.choice(members, len(members))
+        other = history.counted(history.first.amounts[drawn])
+        there = ready
+        if history.profiles:
+            profiles = history.profiles_of(history.first.amounts[drawn])
+            there = ready.replace(profile=profiles[history.episodes.kinds[k]])
+        told = there.system.replace(terminal=system.terminal)
+        missed.append(best - float(evaluate(world, plan(told, there.within_range(other.law)).policy)[0, first]))
+        work.done()
+    return max(float(np.quantile(missed, 0.95)), 0.0)
 
 
 # -- in words -----------------------------------------------------------------------------------------------
@@ -239,44 +431,51 @@ class _Field:
 
 def summary(advice: Advice) -> str:
     """One page in Markdown."""
-    parts = [_of_the_data(advice), _of_the_policy(advice), _of_its_worth(advice)]
-    if advice.rewards:
-        parts.append(_of_the_comparison(advice))
+    parts = [_of_the_data(advice), _of_the_policy(advice), _of_its_worth(advice), _of_the_comparison(advice)]
     return "\n\n".join(parts) + "\n"
 
 
 def _of_the_data(advice: Advice) -> str:
     ready, training, test, series = advice.ready, advice.training, advice.test, advice.training.series
     last = (test if len(test) else training).starts[-1]
+    dropped = f" {training.dropped} rows at the ends make no whole episode." if training.dropped else ""
     return (
         f"# {ready.kind.capitalize()}: a policy from {series.source}\n\n"
         f"Column {series.name!r}, {len(series)} rows; episodes of {ready.horizon} steps, the first from "
-        f"{training.starts[0]}, the last from {last}. {len(training)} were learned from, {len(test)} kept to judge by. "
-        f"Amounts are in multiples of {ready.unit:g}."
+        f"{training.starts[0]}, the last from {last}: {len(training)} to learn from, {len(test)} to judge by.{dropped}"
+        f"\n\nWith {ready}."
     )
 
 
 def _of_the_policy(advice: Advice) -> str:
-    rules = "\n".join(f"- {line}" for line in str(advice.policy).splitlines())
-    return f"## What to do\n\n{rules}\n\nThe whole table is in policy.csv, a picture of it in policy.png."
+    parts = []
+    for day in advice.days.values():
+        title = f"### {day.name}\n\n" if day.name else ""
+        parts.append(title + "\n".join(f"- {line}" for line in str(day.policy).splitlines()))
+    return "## What to do\n\n" + "\n\n".join(parts)
 
 
 def _of_its_worth(advice: Advice) -> str:
-    ready, amount, certificate = advice.ready, advice.ready.amount_name, advice.certificate
-    bound = float(certificate.gap[advice.first])
+    amount, certificate = advice.ready.amount_name, advice.certificate
+    bound = float(certificate.gap[round(advice.start / advice.ready.unit) - advice.ready.system.state_offset])
     share = (
-        f"One law serves all steps, around the mean {amount} of each: the spread is taken to be the same."
+        f"One law serves all steps, around the profile of the {amount}: the spread is taken to be the same."
         if advice.pooled
         else "Every step has a law of its own."
     )
+    lost = (
+        f"{_number(advice.loss)} an episode at most, in 95 % of resampled histories"
+        + (" (that the spread is the same at every step is taken for granted here)." if advice.pooled else ".")
+        if np.isfinite(advice.loss)
+        else f"not to be told from {len(advice.training)} episodes."
+    )
     lines = [
-        f"Expected: {advice.value:.5g} an episode"
-        + ("" if advice.ongoing else f" from a {ready.state_name} of {advice.start:g}")
-        + f", if the {amount} goes on as it was.",
-        f"Estimated loss from not knowing the law of the {amount} any better: {advice.loss:.3g} an episode at most, in "
-        "95 % of resampled histories.",
-        f"Proved, for independent steps: with {1 - certificate.p:.0%} probability no policy gets more than {bound:.4g} "
-        "an episode above it" + ("." if bound < abs(advice.value) else "; so few episodes prove next to nothing."),
+        f"Expected: {advice.value:.5g} an episode, if the future is like the past."
+        + ("" if advice.ongoing else " The rest at the end of an episode is valued as stated, and no further."),
+        f"Estimated loss from not knowing the law of the {amount} any better: {lost}",
+        f"Proved, for independent steps: with {1 - certificate.p:.0%} probability no policy gets more than "
+        f"{_number(bound)} an episode above it"
+        + ("." if bound < abs(advice.value) else "; so few episodes prove next to nothing."),
         f"Assumed: {advice.independence}. {share}",
     ]
     if not advice.independence.ok:
@@ -286,8 +485,14 @@ def _of_its_worth(advice: Advice) -> str:
     return "## What it is worth\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
+def _number(x: float) -> str:
+    return "0" if abs(x) < 1e-9 else f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+
+
 def _of_the_comparison(advice: Advice) -> str:
     rows, n = advice.comparison(), len(advice.test)
+    if not rows:
+        return "## Judged by\n\nNothing: all episodes were learned from."
     others = [row for row in rows if row["policy"] != LEARNED]
     groups = {
         "Better than the learned policy": [row["policy"] for row in others if row["high"] < 0],
@@ -295,6 +500,8 @@ def _of_the_comparison(advice: Advice) -> str:
         "worse": [row["policy"] for row in others if row["low"] > 0],
     }
     verdict = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
+    if n < LEAST:
+        verdict = f"So few episodes ({n}) do not settle who is better"
     cells = [
         [r["policy"], f"{r['reward']:.5g}", f"{r['ahead']:+.4g} ({r['low']:+.4g}, {r['high']:+.4g})"] for r in rows
     ]
@@ -313,7 +520,9 @@ def nice(x: float) -> float:
 
 def suggested(kind: type[Ready], amounts: NDArray[np.float64], given: dict[str, Any]) -> dict[str, Any]:
     """Parameters for a series: those given, and for the sizes that were not, what the series suggests."""
-    size = float(np.abs(amounts).max()) or 1.0
+    size = float(np.abs(amounts).max())
+    if not size:
+        raise ValueError("all amounts are 0, so that nothing can be learned from them; is it the right column?")
     whole_ones = bool(np.array_equal(amounts, np.rint(amounts)))
     unit = float(given.get("unit") or max(nice(size / 40), 1.0 if whole_ones else 0.0))
 

@@ -33,11 +33,12 @@ app = App(
 Out = Annotated[Path | None, Parameter(help="Folder of the results; results/NAME if not given.")]
 
 
-def _whole(_: object, tokens: Sequence[Token]) -> int:
+def read_whole(_: object, tokens: Sequence[Token]) -> int:
+    """A flag that is a whole number; 2.5 is none."""
     return int(tokens[0].value)
 
 
-Seed = Annotated[int, Parameter(converter=_whole, help="Everything random follows from it.")]
+Seed = Annotated[int, Parameter(converter=read_whole, help="Everything random follows from it.")]
 Quick = Annotated[bool, Parameter(negative=(), help="Few worlds and episodes, in seconds.")]
 Band = Annotated[Literal["sd", "ci"], Parameter(help="±0.5 standard deviation, as in the paper, or a 95 % interval.")]
 Scale = Annotated[Literal["linear", "log", "loglog"], Parameter(help="Of the episodes, or of the gap as well.")]
@@ -63,7 +64,7 @@ class Running:
     """
 
     out: Path | None = None
-    jobs: Annotated[int | None, Parameter(converter=_whole)] = None
+    jobs: Annotated[int | None, Parameter(converter=read_whole)] = None
     engine: Literal["local", "ray"] = "local"
     ray_address: str | None = None
     shard: str = "1/1"
@@ -117,7 +118,7 @@ def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     folder = out or Path("results") / ("table1-quick" if quick else "table1")
     folder.mkdir(parents=True, exist_ok=True)
     sizes = table1.QUICK if quick else table1.FULL
-    with _progress("algorithms") as progress:
+    with progress_bar("algorithms") as progress:
         measured = table1.measure_all(sizes, seed, progress)
     rows = table1.rows(measured)
     title = f"H = {table1.HORIZON}, regret of {sizes.episodes} episodes; ± two standard errors"
@@ -196,7 +197,7 @@ def _run(study: Study, folder: Path, running: Running) -> bool:
     from ucbf.studies.runner import run_study
 
     try:
-        with _progress() as progress:
+        with progress_bar() as progress:
             outcome = run_study(
                 study,
                 folder,
@@ -300,7 +301,7 @@ def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[
 
 
 @contextmanager
-def _progress(what: str = "runs") -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str = "runs") -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, a line for every few percent elsewhere; both on standard error."""
     if not sys.stderr.isatty():
         last = -1

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from ucbf import advice, data
-from ucbf.cli import save
+from ucbf.checks import whole
+from ucbf.cli import progress_bar, read_whole, save
 from ucbf.errors import UserError
 from ucbf.files import write_whole
 from ucbf.reports import comma_separated
@@ -19,6 +20,7 @@ from ucbf.systems import Battery, Inventory, Queue, Ready, Reservoir
 learn = App(name="learn", help="From a measured series to a policy: inventory, battery, reservoir, queue.")
 
 File = Annotated[Path, Parameter(help="CSV or Parquet file with a column of numbers, and one of dates if it has them.")]
+Whole = Annotated[int | None, Parameter(converter=read_whole)]
 Many = Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True, negative=())]
 
 
@@ -36,14 +38,14 @@ class Reading:
     date_format
         How dates are written, such as %d.%m.%Y; found if not given.
     gaps
-        What a missing date means.
+        What a missing date means: an error, or that nothing was sold, arrived, flowed.
     train
         Share of the episodes to learn from; the rest judges.
     pool
         One law for all steps, around their means (weekdays and weekends apart, where an episode is a day); the default
         for such days, and with fewer than 50 episodes to learn from.
     config
-        TOML file with costs and sizes; flags go before it.
+        TOML file with costs and sizes, such as order_cost = 150; flags override it.
     out
         Folder of the results; results/NAME if not given.
     """
@@ -67,7 +69,7 @@ def _flags(kind: type[Ready]) -> Any:
 
     def flag(name: str, default: Any) -> Any:
         several = isinstance(default, tuple) or name in PER_STEP
-        return int | None if name == "horizon" else Many if several else float | None
+        return Whole if name == "horizon" else Many if several else float | None
 
     made = [(f.name, flag(f.name, f.default), None) for f in fields(kind) if f.name != "profile"]
     flags = make_dataclass(f"{kind.__name__}Flags", made, frozen=True, kw_only=True)
@@ -109,7 +111,7 @@ def battery(
     costs: BatteryFlags = BatteryFlags(),  # type: ignore[valid-type]  # noqa: B008
 ) -> None:
     """Learn what to buy, and when, from a series of net demand, at prices that are known for the day."""
-    prices = None if price_file is None else reading.series(price_file, price_column, None)
+    prices = None if price_file is None else replace(reading, gaps="refuse").series(price_file, price_column, None)
     _advise(Battery, reading.series(demand, reading.column, None), reading, costs, prices)
 
 
@@ -119,17 +121,24 @@ def _given(kind: type[Ready], flags: Any, config: Path | None) -> dict[str, Any]
     if config is not None:
         try:
             said = tomllib.loads(config.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise UserError(f"{config} is not TOML: {error}") from None
-        names = {f.name for f in fields(kind)}
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UserError(f"{config} is not TOML in UTF-8: {error}") from None
+        types = {f.name: isinstance(f.default, tuple) or f.name in PER_STEP for f in fields(kind)}
         for name, value in said.items():
-            if name not in names:
-                raise UserError(f"{config}: {kind.kind} has no parameter {name!r}; it has {', '.join(sorted(names))}")
-            if isinstance(value, list):
-                said[name] = tuple(value)
-    for name, value in ({} if flags is None else vars(flags)).items():
+            if name not in types:
+                near = name.replace("-", "_")
+                hint = f"did you mean {near!r}? " if near in types else ""
+                known = ", ".join(sorted(types))
+                raise UserError(f"{config}: {kind.kind} has no parameter {name!r}; {hint}it has {known}")
+            many = isinstance(value, list) and types[name]
+            for x in value if many else [value]:
+                if not isinstance(x, int | float) or isinstance(x, bool):
+                    what = "a number or a list of them" if types[name] else "a number"
+                    raise UserError(f"{config}: {name} is {x!r}; it must be {what}")
+            said[name] = tuple(value) if many else value
+    for name, value in vars(flags).items():
         if value is not None:
-            said[name] = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+            said[name] = value[0] if name in PER_STEP and len(value) == 1 else value
     return said
 
 
@@ -138,28 +147,28 @@ def _advise(
 ) -> None:
     """Learn, judge, and write what came of it."""
     given = _given(kind, flags, reading.config)
-    horizon = given.setdefault("horizon", STEPS.get(series.spacing or "", 10))
-    episodes = data.episodes(series, horizon)
-    changes = None if prices is None else _daily(prices, episodes)
     try:
+        horizon = whole("horizon", given.setdefault("horizon", STEPS.get(series.spacing or "", 10)), 1)
+        episodes = data.episodes(series, horizon)
+        changes = None if prices is None else _daily(prices, episodes)
         ready = kind(**advice.suggested(kind, episodes.amounts, given))
-        found = advice.advise(ready, episodes, reading.train, reading.pool, changes)
+        with progress_bar("steps") as progress:
+            found = advice.advise(ready, episodes, reading.train, reading.pool, changes, progress=progress)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     folder = reading.out or Path("results") / kind.kind
     folder.mkdir(parents=True, exist_ok=True)
     page = advice.summary(found)
-    write_whole(folder / "summary.md", page.encode())
-    found.policy.to_csv(folder / "policy.csv")
-    found.agent.save(folder / "agent.npz")
-    write_whole(folder / "law.csv", comma_separated(_law_rows(found)).encode())
-    names = ["summary.md", "policy.csv", "law.csv", "agent.npz"]
+    tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
-        write_whole(folder / "comparison.csv", comma_separated(found.comparison()).encode())
-        names.append("comparison.csv")
-    names += save(folder, "policy", lambda figures: figures.advice_figure(found))
+        tables["comparison.csv"] = found.comparison()
+    names = save(folder, "policy", lambda figures: figures.advice_figure(found))
+    for name, rows in tables.items():
+        write_whole(folder / name, comma_separated(rows).encode())
+    found.agent.save(folder / "agent.npz")
+    write_whole(folder / "summary.md", page.encode())
     print(page)
-    print(f"written to {folder}: {', '.join(names)}")
+    print(f"written to {folder}: {', '.join(['summary.md', *tables, 'agent.npz', *names])}")
 
 
 STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, by the spacing of the series
@@ -167,35 +176,40 @@ STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, b
 
 def _daily(prices: data.Series, episodes: data.Episodes) -> list[dict[str, Any]]:
     """The prices of every episode, matched by date where both have dates, else row by row."""
-    H = episodes.amounts.shape[1]
+    (K, H), demand = episodes.amounts.shape, episodes.series
+    where = f"{prices.source}, column {prices.name!r}"
     begins = 0
-    if prices.times is not None and episodes.series.times is not None:
-        wanted = episodes.starts[0]
-        found = [i for i, t in enumerate(prices.times) if str(t) == wanted]
-        if not found:
+    if prices.times is not None and demand.times is not None:
+        if prices.spacing != demand.spacing:
             raise UserError(
-                f"{prices.source}, column {prices.name!r}: there is no price for {wanted}, the first episode"
+                f"{where}: a price every {prices.spacing}, a demand every {demand.spacing}; make them alike"
             )
-        begins = found[0]
-    need = begins + episodes.amounts.size
-    if len(prices) < need:
+        begins = next((i for i, t in enumerate(prices.times) if str(t) == episodes.starts[0]), -1)
+        if begins < 0:
+            raise UserError(f"{where}: no price for {episodes.starts[0]}, where the first episode begins")
+    if len(prices) < begins + K * H:
         raise UserError(
-            f"{prices.source}, column {prices.name!r}: {len(prices)} rows, but the demand needs {need} of them; "
-            "give a price for every step"
+            f"{where}: {len(prices)} rows, but the demand needs {begins + K * H} of them; give a price for every step"
         )
-    return [{"prices": tuple(prices.values[i : i + H].tolist())} for i in range(begins, need, H)]
+    table = prices.values[begins : begins + K * H].reshape(K, H)
+    return [{"prices": tuple(day)} for day in table.tolist()]
+
+
+def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
+    """What to do, a row for each kind of day, step and state."""
+    named = len(found.days) > 1
+    return [({"kind": day.name} if named else {}) | row for day in found.days.values() for row in day.policy.rows()]
 
 
 def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
-    """The learned law of the amount, a row for each step and value that may occur."""
-    law, ready = found.demand, found.ready
-    return [
-        {
-            ready.step_name: found.policy.step_names[h],
-            ready.amount_name: float(value * ready.unit),
-            "probability": float(p),
-        }
-        for h in range(ready.horizon)
-        for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True)
-        if p > 0
-    ]
+    """The learned law of the amount, a row for each kind of day, step and value that may occur."""
+    rows = []
+    for day in found.days.values():
+        law, ready, words = day.amounts, day.ready, day.policy.words
+        for h, step in enumerate(words.steps or range(1, ready.horizon + 1)):
+            for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True):
+                if p > 0:
+                    kind = {"kind": day.name} if len(found.days) > 1 else {}
+                    amount = {ready.amount_name: float(value * ready.unit), "probability": float(p)}
+                    rows.append({**kind, words.step: step, **amount})
+    return rows

@@ -23,6 +23,7 @@ from ucbf.checks import numbers, one_of, real, whole
 from ucbf.errors import UserError
 
 FORMATS = (
+    "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%B %d, %Y", "%m/%d/%Y %I:%M %p",
     "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m",
     "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d/%m/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y", "%m/%d/%Y %H:%M", "%Y%m%d", "%Y/%m/%d",
     "%Y", "ISO 8601",
@@ -45,6 +46,10 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __repr__(self) -> str:
+        span = "" if self.times is None else f", {self.times[0]} to {self.times[-1]}"
+        return f"Series({len(self)} values of {self.name!r} from {self.source}{span})"
 
     def part(self, first: int, stop: int) -> Series:
         """The values from one to another."""
@@ -73,6 +78,9 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.amounts)
 
+    def __repr__(self) -> str:
+        return f"Episodes({len(self)} of {self.amounts.shape[1]} steps, from {self.starts[0] if len(self) else 'none'})"
+
     def split(self, share: float) -> tuple[Episodes, Episodes]:
         """The first ``share`` of the episodes, to learn from, and the rest, to judge by."""
         share = real("share", share, 0, 1, open_low=True)
@@ -82,21 +90,13 @@ class Episodes:
     def part(self, first: int, stop: int) -> Episodes:
         """The episodes from one to another."""
         cut = slice(first, stop)
-        return Episodes(self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], 0, self.series)
+        return Episodes(self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series)
 
     @property
     def profile(self) -> NDArray[np.float64]:
         """[H] the mean of every step."""
         mean: NDArray[np.float64] = self.amounts.mean(axis=0)
         return mean
-
-    def profiles(self, least: int = 5) -> dict[str, NDArray[np.float64]]:
-        """The profile of each kind of episode; that of all, for a kind with fewer than ``least``."""
-        found = {}
-        for kind in dict.fromkeys(self.kinds):
-            members = self.amounts[np.array([k == kind for k in self.kinds])]
-            found[kind] = members.mean(axis=0) if len(members) >= least else self.profile
-        return found
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -178,6 +178,8 @@ def _table(source: Any) -> _Table:
 
 
 def _csv(path: Path) -> _Table:
+    if path.read_bytes()[:2] == b"PK":
+        raise UserError(f"{path} is a workbook, not a CSV file; save it as CSV in UTF-8")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -199,6 +201,13 @@ def _csv(path: Path) -> _Table:
             raise UserError(
                 f"{path}, row {row}: {len(cells)} cells under {len(header)} names; does {delimiter!r} separate them?"
             )
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"{path}, row {first}: two columns are named {twice!r}; give each its name")
+    if any(_number(cell) is not None for cell in header) and any(_fits(cell, FORMATS) for cell in header):
+        raise UserError(f"{path}, row {first}: values instead of the names of columns; put a line of names before it")
+    if not body:
+        raise UserError(f"{path}, row {first}: names of columns and nothing below them")
     columns = {name: [cells[i] for _, cells in body] for i, name in enumerate(header)}
     return _Table(str(path), columns, [row for row, _ in body])
 
@@ -248,7 +257,9 @@ def _numbers(table: _Table, name: str, least: float | None) -> NDArray[np.float6
         if nothing or (value is not None and np.isnan(value)):
             raise table.error(i, name, "no value; fill it in, or leave the row out and say what a gap means")
         if value is None:
-            hint = ": is the comma a decimal point? Write it as one" if "," in str(cell) else ""
+            hint = (
+                "; write numbers with a decimal point and without separators of thousands" if "," in str(cell) else ""
+            )
             raise table.error(i, name, f"{str(cell)[:40]!r} is not a number{hint}")
         if not np.isfinite(value):
             raise table.error(i, name, f"{value} is not a finite number")
@@ -269,7 +280,15 @@ def _date_column(table: _Table, time: str | None, column: str | None, date_forma
             continue
         if _fits(cells[0], formats) and (not _is_plain(cells[0]) or name.lower() in {"date", "day", "time", "year"}):
             return name
+    for name, cells in table.columns.items():  # a column that looks like one and is not understood is not passed over
+        text = cells and name != column and isinstance(cells[0], str) and not _is_plain(cells[0])
+        if text and (any(word in name.lower() for word in DATE_WORDS) or any(c.isdigit() for c in cells[0])):
+            raise table.error(0, name, f"{cells[0][:40]!r} is not a date that is understood; say how it is written "
+                              "(date_format, --date-format), or leave the column out")  # fmt: skip
     return None
+
+
+DATE_WORDS = ("date", "time", "day", "week", "month", "year", "hour", "period")
 
 
 def _is_plain(cell: Any) -> bool:
@@ -293,6 +312,8 @@ def _parsed(cell: Any, form: str) -> datetime | None:
             found = datetime.fromisoformat(text) if form == "ISO 8601" else datetime.strptime(text, form)
     except ValueError:
         return None
+    if found != found:  # pandas' way of saying that there is none
+        return None
     return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
 
 
@@ -309,11 +330,13 @@ def _times(table: _Table, name: str, date_format: str | None) -> list[datetime]:
         form = max(read, key=lambda form: _first_bad(read[form]))
         i = _first_bad(read[form])
         raise table.error(
-            i, name, f"{str(cells[i])[:40]!r} is not a date like those before it ({cells[0]!r}); write all in one way"
+            i, name, f"{str(cells[i])[:40]!r} is not a date like the first, {str(cells[0])!r}; write all in one way"
         )
     whole_ones = {form: times for form, times in whole_ones.items() if form != "ISO 8601" or len(whole_ones) == 1}
     if len(whole_ones) > 1 and len({tuple(times) for times in whole_ones.values()}) > 1:
-        raise table.error(0, name, f"{cells[0]!r} may mean {' or '.join(whole_ones)}; pass date_format")
+        raise table.error(
+            0, name, f"{cells[0]!r} may mean {' or '.join(whole_ones)}; say which (date_format, --date-format)"
+        )
     return [t for t in next(iter(whole_ones.values())) if t is not None]
 
 
@@ -335,10 +358,10 @@ def _next(t: datetime, spacing: str) -> datetime:
     return t.replace(year=t.year + 1) if spacing == "year" else t + STEPS[spacing]
 
 
-def _spacing(times: Sequence[datetime]) -> str | None:
-    """The spacing of the first rows that are neighbours; None for one without a name."""
-    steps = sorted(b - a for a, b in itertools.pairwise(times[:50]))
-    usual = steps[len(steps) // 2]
+def _spacing(times: Sequence[datetime], smallest: bool = False) -> str | None:
+    """What most of the first rows are apart, or the smallest that any are; None for one without a name."""
+    steps = sorted(b - a for a, b in itertools.pairwise(times if smallest else times[:50]))
+    usual = steps[0 if smallest else len(steps) // 2]
     if timedelta(28) <= usual <= timedelta(31):
         return "month"
     if timedelta(365) <= usual <= timedelta(366):
@@ -356,7 +379,7 @@ def _regular(
         if b <= a:
             order = "the same time again" if a == b else f"before the row above ({a})"
             raise table.error(i + 1, name, f"{b}: {order}; sort the rows, one for each time")
-    spacing = _spacing(times)
+    spacing = _spacing(times, smallest=gaps == "zero")
     if spacing is None:
         raise table.error(
             1, name, f"rows are {times[1] - times[0]} apart; half-hours, hours, days, weeks, months, years"
@@ -368,7 +391,10 @@ def _regular(
         while due < times[i]:
             if gaps == "refuse":
                 raise table.error(
-                    i, name, f"{due} is missing before {times[i]}; fill it in, or say that it means zero (gaps='zero')"
+                    i,
+                    name,
+                    f"{due} is missing before {times[i]}; fill it in, or say that it means zero (gaps='zero' or "
+                    "--gaps zero)",
                 )
             filled.append(0.0)
             at.append(due)
@@ -392,8 +418,9 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
         begins = {("day", 7): _is_monday, ("hour", 24): _is_midnight, ("half-hour", 48): _is_midnight,
                   ("month", 12): _is_january, ("hour", 168): _is_monday_midnight}.get((spacing, H))  # fmt: skip
         if begins is not None:
-            first = next((i for i, t in enumerate(series.times) if begins(t)), 0)
-            names = _step_names(spacing, H)
+            found = next((i for i, t in enumerate(series.times) if begins(t)), None)
+            if found is not None:
+                first, names = found, _step_names(spacing, H)
     K = (len(series) - first) // H
     if whole("least", least, 1) > K:
         raise UserError(
@@ -454,7 +481,9 @@ class Independence:
 
     def __str__(self) -> str:
         lag, correlation = self.strongest
-        found = f"neighbouring steps correlate by {self.lag_one:.2f}, steps {lag} apart by {correlation:.2f}"
+        found = f"neighbouring steps correlate by {self.lag_one:.2f}"
+        if lag != 1:
+            found += f", steps {lag} apart by {correlation:.2f}"
         often = f"a random order looks as dependent {self.p:.1%} of the time" if self.p > 0.001 else (
             "not one random order in a thousand looks as dependent"
         )  # fmt: skip

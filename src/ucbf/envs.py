@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ucbf.checks import integers, one_of, whole
+from ucbf.checks import integers, numbers, one_of, whole
 
 if TYPE_CHECKING:
     from ucbf.disturbance import Disturbance
@@ -200,6 +200,10 @@ class GridEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own way
 
     def __init__(self, grid: Grid, noise: Callable[[np.random.Generator, int], Any], start: Any = None) -> None:
+        from ucbf.grid import Grid
+
+        if not isinstance(grid, Grid):
+            raise TypeError(f"grid is {grid!r:.60}; give a ucbf.Grid")
         self.grid, self.noise, self.start = grid, noise, start
         self.observation_space = Box(grid.low, grid.high, dtype=np.float64)
         self.action_space = Discrete(grid.n_actions)
@@ -214,20 +218,23 @@ class GridEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
         if options:
             given = options["state"]
         drawn = self.np_random.uniform(self.grid.low, self.grid.high) if given is None else np.ravel(given)
-        self._state, self._h = np.asarray(drawn, dtype=np.float64), 0
-        if not self.observation_space.contains(self._state):
-            raise ValueError(f"the first state {self._state} is not in the box {self.grid.low}..{self.grid.high}")
-        return self._state.copy(), {"h": 0}
+        self._state, self._h = self.grid.rows("the first state", drawn)[0], 0
+        return self._state.copy(), self._info()
 
     def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
         """Take one step."""
         grid, h = self.grid, self._h
         if h >= grid.horizon:
             raise RuntimeError("the episode is over: call reset() before the next step()")
-        chosen = grid.actions[whole("action", action, 0, grid.n_actions - 1)][None]
-        w = np.ravel(np.asarray(self.noise(self.np_random, h), dtype=np.float64))
-        if w.shape != grid.low.shape:
-            raise ValueError(f"noise gave shape {w.shape}; it must give {grid.low.shape}")
+        a = whole("action", action, 0, grid.n_actions - 1)
+        chosen = grid.actions[a][None]
+        if not grid.allowed(h, self._state[None], chosen)[0]:
+            raise ValueError(
+                f"action {a} is not allowed in state {self._state} at step {h}; "
+                'info["action_mask"] shows those that are'
+            )
+        w = np.ravel(numbers("noise", self.noise(self.np_random, h)))
+        grid.shared(w[None])  # an error if it is not of the right shape, or outside the declared range
         raw = grid.f(h, self._state[None], chosen) + w
         reward = float(grid.reward(h, self._state[None], chosen)[0] + grid.landing(h, raw)[0])
         after = grid.meet_boundary(raw)
@@ -235,7 +242,14 @@ class GridEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
         over = self._h == grid.horizon
         if over:
             reward += grid.discount * float(grid.terminal(after)[0])
-        return self._state.copy(), reward, over, False, {"h": self._h, "disturbance": w}
+        return self._state.copy(), reward, over, False, {**self._info(), "disturbance": w}
+
+    def _info(self) -> dict[str, Any]:
+        """The step about to be taken, and the actions allowed in it; at the end of an episode those of the first."""
+        grid = self.grid
+        states = np.repeat(self._state[None], grid.n_actions, axis=0)
+        mask = grid.allowed(self._h % grid.horizon, states, grid.actions)
+        return {"h": self._h, "action_mask": mask.astype(np.int8)}
 
 
 class _Copies:

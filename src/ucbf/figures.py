@@ -10,10 +10,12 @@ matplotlib.use("Agg")
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ucbf.advice import LEARNED, Advice
-from ucbf.checks import one_of
+from ucbf.checks import one_of, whole
 from ucbf.disturbance import Disturbance
 from ucbf.planning import Plan
 from ucbf.policies import Policy
@@ -117,7 +119,7 @@ def advice_figure(advice: Advice) -> Figure:
     """What was learned, on one page: the policy, its values, the law beside the data, and how it did afterwards."""
     figure = Figure(figsize=(11, 7.6), layout="constrained")
     (left, right), (below, beside) = figure.subplots(2, 2)
-    policy_panel(left, advice.policy)
+    policy_panel(left, advice.policy, advice.last.name)
     value_panel(right, advice.plan, advice.policy)
     law_panel(below, advice)
     if advice.rewards:
@@ -129,6 +131,8 @@ def advice_figure(advice: Advice) -> Figure:
 
 def policy_figure(policy: Policy, plan: Plan | None = None) -> Figure:
     """A heat map of any policy and, if a plan is given, what states are worth."""
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy is {policy!r:.60}; give a ucbf.Policy: ucbf.Policy(system, agent.policy)")
     figure = Figure(figsize=(11 if plan else 6, 4), layout="constrained")
     axes = figure.subplots(1, 2 if plan else 1, squeeze=False)[0]
     policy_panel(axes[0], policy)
@@ -139,7 +143,7 @@ def policy_figure(policy: Policy, plan: Plan | None = None) -> Figure:
 
 def law_figure(learned: Disturbance, truth: Disturbance, most: int = 8) -> Figure:
     """A learned law of W beside the true one, a panel for each step; the first ``most`` of them."""
-    steps = min(max(len(learned.pmf), len(truth.pmf)), most)
+    steps = min(max(len(learned.pmf), len(truth.pmf)), whole("most", most, 1))
     columns = min(4, steps)
     rows = math.ceil(steps / columns)
     figure = Figure(figsize=(0.8 + 2.6 * columns, 0.8 + 2.2 * rows), layout="constrained")
@@ -159,29 +163,35 @@ def law_figure(learned: Disturbance, truth: Disturbance, most: int = 8) -> Figur
     return figure
 
 
-def policy_panel(ax: Axes, policy: Policy) -> None:
-    """A heat map of what is done, over step and state; nothing done is left grey."""
+def policy_panel(ax: Axes, policy: Policy, day: str = "") -> None:
+    """A heat map of what is done, over step and state; nothing done is left grey. day: for which it is."""
     amounts, states, words = policy.amounts.T, policy.states, policy.words
     idle = np.isclose(amounts, 0)
     half = words.unit / 2
     extent = (0.5, len(policy.step_names) + 0.5, states[0] - half, states[-1] + half)
     ax.set_facecolor("#e4e4e4")
+    signed = bool(amounts.min() < 0)
     image = ax.imshow(
-        np.ma.masked_where(idle, amounts),
+        np.ma.masked_where(idle & (words.amounts is not None), amounts),
         origin="lower",
         aspect="auto",
-        cmap="viridis_r" if amounts.min() >= 0 else "RdBu",
+        cmap="RdBu" if signed else "viridis_r",
+        norm=CenteredNorm() if signed else None,
         extent=extent,
         interpolation="nearest",
     )
-    if idle.any():
-        ax.plot([], [], marker="s", linestyle="", color="#e4e4e4", label=f"no {words.action}")
-        ax.legend(loc="upper right", fontsize=8, framealpha=0.9)
+    if float(words.unit).is_integer():
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     _name_steps(ax, policy)
     ax.set(ylabel=words.state)
-    ax.set_title(f"What to do: {words.action}", loc="left", fontsize=11)
+    none = " (grey: none)" if idle.any() and words.amounts is not None else ""
+    ax.set_title(_on(f"What to do: {words.action}{none}", day), loc="left", fontsize=11)
     colourbar = ax.figure.colorbar(image, ax=ax)
     colourbar.set_label(words.action)
+
+
+def _on(title: str, day: str) -> str:
+    return f"{title}, {day.removesuffix(' 00:00:00')}" if day else title
 
 
 def value_panel(ax: Axes, plan: Plan, policy: Policy) -> None:
@@ -198,22 +208,23 @@ def value_panel(ax: Axes, plan: Plan, policy: Policy) -> None:
 
 def law_panel(ax: Axes, advice: Advice) -> None:
     """The learned law of every step, middle and 10 to 90 %, beside what was measured before and after."""
-    law, unit, H = advice.demand, advice.ready.unit, advice.ready.horizon
+    law, unit, H = advice.last.amounts, advice.ready.unit, advice.ready.horizon
     steps = np.arange(1, H + 1)
     low, middle, high = (np.array([_quantile(law, h, share) * unit for h in range(H)]) for share in (0.1, 0.5, 0.9))
     rng = np.random.default_rng(0)
+    kind = advice.last.name if advice.last.name in advice.training.kinds else ""
     for part, colour, label in ((advice.training, "#999999", "learned from"), (advice.test, "#D55E00", "afterwards")):
-        if len(part):
-            jitter = rng.uniform(-0.25, 0.25, part.amounts.shape)
-            size = 8 if part.amounts.size < 2000 else 3
-            ax.scatter(steps + jitter, part.amounts, s=size, color=colour, alpha=0.4, linewidths=0, label=label)
+        amounts = part.amounts[[not kind or k == kind for k in part.kinds]]
+        if len(amounts):
+            jitter = rng.uniform(-0.25, 0.25, amounts.shape)
+            size = 8 if amounts.size < 2000 else 3
+            ax.scatter(steps + jitter, amounts, s=size, color=colour, alpha=0.4, linewidths=0, label=label)
     edges = np.arange(H + 1) + 0.5
     ax.stairs(high, edges, baseline=low, fill=True, color="#0072B2", alpha=0.2, label="learned, 10 to 90 %")
     ax.hlines(middle, edges[:-1], edges[1:], color="#0072B2", label="learned, middle")
     _name_steps(ax, advice.policy)
     ax.set(ylabel=advice.ready.amount_name)
-    kind = advice.training.kinds[-1]
-    ax.set_title(f"The law of the {advice.ready.amount_name}{f', {kind}' if kind else ''}", loc="left", fontsize=11)
+    ax.set_title(_on(f"The law of the {advice.ready.amount_name}", advice.last.name), loc="left", fontsize=11)
     for handle in ax.legend(frameon=False, fontsize=8, ncols=2).legend_handles[:2]:
         if handle is not None:
             handle.set_alpha(0.9)

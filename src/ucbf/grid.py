@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf import kernels
 from ucbf.agents.base import CensoredWarning
-from ucbf.checks import frozen, numbers, one_of, real, whole
+from ucbf.checks import array_of, frozen, numbers, one_of, real, whole
 from ucbf.files import write_whole
 from ucbf.model_check import ModelWarning
 from ucbf.system import BOUNDARIES, LARGEST_TABLE, takes_the_step
@@ -51,6 +51,53 @@ def _axes(low: ArrayLike, high: ArrayLike, points: ArrayLike) -> tuple[Floats, F
     if len(counts) not in (1, len(first)):
         raise ValueError(f"points has {len(counts)} numbers; give one, or one for each of the {len(first)} axes")
     return first, last, counts * (len(first) if len(counts) == 1 else 1)
+
+
+class _Function:
+    """A function of the user's: rows in, a number or a vector for each of them out."""
+
+    def __init__(self, name: str, function: Any, arguments: int) -> None:
+        if not callable(function):
+            what = "states [N, d] and actions [N, m]" if arguments == 2 else "states [N, d]"
+            raise TypeError(f"{name} is {function!r:.60}; give a function of {what}")
+        self.name, self.function = name, function
+        self.per_step = takes_the_step(name, function, arguments)
+
+    def __call__(self, h: int, shape: tuple[int, ...], *arrays: Floats) -> Floats:
+        """[N] or [N, d]; an error for what is not finite, or not of that shape."""
+        copies = [np.array(array) for array in arrays]  # it may work in place
+        try:
+            answer = self.function(h, *copies) if self.per_step else self.function(*copies)
+        except Exception as error:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise TypeError(
+                f"{self.name} failed when called with arrays of shape {shapes}: {type(error).__name__}: {error}; "
+                "write it so that it answers for all rows at once; s[:, 0] is the first coordinate"
+            ) from error
+        given = array_of(self.name, answer).astype(np.float64)
+        if given.shape == (*shape, 1) or (given.shape == shape[:1] and shape[1:] == (1,)):
+            given = given.reshape(shape)
+        if given.shape not in {shape, ()}:
+            raise ValueError(f"{self.name} returned shape {given.shape} for {len(arrays[0])} rows; it must be {shape}")
+        table = np.broadcast_to(given, shape)
+        wrong = np.argwhere(~np.isfinite(table))
+        if len(wrong):
+            i = int(wrong[0, 0])
+            where = ", ".join(str(array[i]) for array in arrays)
+            raise ValueError(
+                f"{self.name} is {table[tuple(wrong[0])]} at {where}, step {h}; it must be a finite number"
+            )
+        return table
+
+    def check_rows(self, table: Floats, *arrays: Floats) -> None:
+        """Whether the answer for a row is the same alone and among others. table: that among others, at step 0."""
+        for i in {0, len(table) // 2, len(table) - 1}:
+            alone = self(0, (1, *table.shape[1:]), *(array[i : i + 1] for array in arrays))[0]
+            if not np.allclose(alone, table[i], rtol=1e-9, atol=1e-12):
+                raise ValueError(
+                    f"{self.name} is {alone} for {arrays[0][i]} alone and {table[i]} among other states; write it so "
+                    "that it answers row by row: s[:, 0], np.sum(..., axis=1)"
+                )
 
 
 class Lipschitz(NamedTuple):
@@ -116,9 +163,6 @@ class Grid:
         discount: float = 1.0,
         disturbance_range: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        for name, function in (("f", f), ("reward", reward)):
-            if not callable(function):
-                raise TypeError(f"{name} is {function!r:.60}; give a function of states [N, d] and actions [N, m]")
         first, last, counts = _axes(low, high, points)
         d = len(first)
         if d > MOST_AXES:
@@ -131,7 +175,10 @@ class Grid:
         if choices.ndim not in (1, 2) or not choices.size:
             raise ValueError(f"actions has shape {choices.shape}; give [A] or [A, m]")
         n = np.array(counts)
-        self._f, self._reward, self._landing, self._terminal, self._allowed = f, reward, landing, terminal, allowed
+        self._f, self._reward = _Function("f", f, 2), _Function("reward", reward, 2)
+        self._allowed = None if allowed is None else _Function("allowed", allowed, 2)
+        self._landing = None if landing is None else _Function("landing", landing, 1)
+        self._terminal = None if terminal is None else _Function("terminal", terminal, 1)
         self.horizon = whole("horizon", horizon, 1)
         self.low, self.high = frozen(first), frozen(last)  # [d]
         self.points, self.boundary = tuple(counts), rules  # [d]
@@ -174,30 +221,41 @@ class Grid:
     def f(self, h: int, states: ArrayLike, actions: ArrayLike) -> Floats:
         """[N, d] where actions [N, m] lead from states [N, d] before the disturbance."""
         s, a = np.atleast_2d(numbers("states", states)), np.atleast_2d(numbers("actions", actions))
-        return self._evaluated("f", self._f, h, (len(s), self.n_axes), s, a)
+        return self._f(h, (len(s), self.n_axes), s, a)
 
     def reward(self, h: int, states: ArrayLike, actions: ArrayLike) -> Floats:
         """[N] what it pays."""
         s, a = np.atleast_2d(numbers("states", states)), np.atleast_2d(numbers("actions", actions))
-        return self._evaluated("reward", self._reward, h, (len(s),), s, a)
+        return self._reward(h, (len(s),), s, a)
 
     def allowed(self, h: int, states: Floats, actions: Floats) -> NDArray[np.bool_]:
         """[N] whether the action exists."""
         if self._allowed is None:
             return np.ones(len(states), bool)
-        return self._evaluated("allowed", self._allowed, h, (len(states),), states, actions).astype(bool)
+        return self._allowed(h, (len(states),), states, actions).astype(bool)
 
     def landing(self, h: int, raw: Floats) -> Floats:
         """[N] what raw next states [N, d] pay."""
-        if self._landing is None:
-            return np.zeros(len(raw))
-        return self._evaluated("landing", self._landing, h, (len(raw),), raw)
+        return np.zeros(len(raw)) if self._landing is None else self._landing(h, (len(raw),), raw)
 
     def terminal(self, states: Floats) -> Floats:
         """[N] what the last states pay."""
-        if self._terminal is None:
-            return np.zeros(len(states))
-        return self._evaluated("terminal", self._terminal, 0, (len(states),), states)
+        return np.zeros(len(states)) if self._terminal is None else self._terminal(0, (len(states),), states)
+
+    def rows(self, name: str, states: ArrayLike) -> Floats:
+        """[N, d] states, [d] being one of them; turned into the box where an axis wraps, refused outside it."""
+        s = numbers(name, states)
+        if s.ndim <= 1:
+            s = s.reshape(-1, 1) if self.n_axes == 1 else s.reshape(1, -1)
+        if s.ndim != 2 or s.shape[1] != self.n_axes:
+            raise ValueError(f"{name} has shape {np.shape(states)}; give [d] or [N, d] with d = {self.n_axes}")
+        wraps = np.array([rule == "wrap" for rule in self.boundary])
+        s = np.where(wraps, self.meet_boundary(s), s)
+        margin = 1e-6 * (self.high - self.low)
+        outside = s[((s < self.low - margin) | (s > self.high + margin)).any(axis=1)]
+        if len(outside):
+            raise ValueError(f"{name} {outside[0]} is outside the box {self.low}..{self.high}; state a larger box")
+        return s
 
     def meet_boundary(self, raw: ArrayLike) -> Floats:
         """[N, d] raw next states, brought back into the box."""
@@ -216,22 +274,6 @@ class Grid:
                 first = sum(side[k] for side in self.disturbance_range) / 2 - (self.high[k] - self.low[k]) / 2
                 w[k] = first + (w[k] - first) % (self.high[k] - self.low[k])
         return np.array(w)
-
-    def _evaluated(self, name: str, function: Function, h: int, shape: tuple[int, ...], *arrays: Floats) -> Floats:
-        per_step = takes_the_step(name, function, len(arrays))
-        try:
-            given = numbers(name, function(h, *arrays) if per_step else function(*arrays))
-        except Exception as error:
-            shapes = " and ".join(str(array.shape) for array in arrays)
-            raise TypeError(
-                f"{name} failed when it was called with arrays of shape {shapes}: {type(error).__name__}: {error}; "
-                "write it so that it answers for all rows at once; s[:, 0] is the first coordinate"
-            ) from error
-        if given.shape == (*shape, 1) or (given.shape == shape[:1] and shape[1:] == (1,)):
-            given = given.reshape(shape)
-        if given.shape not in {shape, ()}:
-            raise ValueError(f"{name} returned shape {given.shape} for {len(arrays[0])} rows; it must be {shape}")
-        return np.broadcast_to(given, shape)
 
     # -- the lattice --------------------------------------------------------------------------------
 
@@ -262,12 +304,23 @@ class Grid:
 
     def shared(self, samples: ArrayLike, weights: ArrayLike | None = None) -> Floats:
         """[R] disturbances [n, d], shared out among the multiples of the spacing around them; sums to the weights."""
-        w = np.atleast_2d(numbers("samples", samples))
-        if w.shape[1] != self.n_axes:
-            raise ValueError(f"samples has shape {w.shape}; give [n, d] with d = {self.n_axes}")
+        w = numbers("samples", samples)
+        w = w.reshape(-1, 1) if w.ndim == 1 and self.n_axes == 1 else np.atleast_2d(w)
+        if w.ndim != 2 or w.shape[1] != self.n_axes:
+            raise ValueError(f"samples has shape {np.shape(samples)}; give [n, d] with d = {self.n_axes}")
+        low, high = self.disturbance_range
+        outside = w[((w < low - EDGE) | (w > high + EDGE)).any(axis=1)]
+        if len(outside):
+            raise ValueError(
+                f"the disturbance {outside[0]} is outside {low}..{high}; declare a wider disturbance_range"
+            )
         weight = np.ones(len(w)) if weights is None else numbers("weights", weights)
-        if weight.shape != (len(w),) or (weight < 0).any():
-            raise ValueError(f"weights has shape {weight.shape}; give {len(w)} numbers, none below 0")
+        if weight.shape != (len(w),):
+            raise ValueError(f"weights has shape {weight.shape}; give one for each of the {len(w)} samples")
+        if (weight < 0).any() or not weight.sum() > 0:
+            raise ValueError(
+                "there is nothing to plan with: give samples, and weights of which none is below 0 and one above"
+            )
         first, count = self.bins
         cell, share = _cells(w / self.spacing - first, count)
         corners, products = _corners(share)
@@ -286,12 +339,15 @@ class Grid:
         if S * A * 2**d > LARGEST_TABLE:
             raise ValueError(f"{S} points and {A} actions are too many; take a coarser lattice, or fewer actions")
 
-        def steps(tables: list[NDArray[Any]]) -> NDArray[Any]:
-            same = all(np.array_equal(table, tables[0]) for table in tables[1:])
-            return np.stack(tables[:1] if same else tables)
+        def steps(function: _Function | None, table: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
+            """[1 or H, ...]: one step, where the function does not take the step."""
+            return np.stack([table(h) for h in range(H if function is not None and function.per_step else 1)])
 
-        after = steps([(self.f(h, states, actions) - self.low) / self.spacing for h in range(H)])
-        exists = steps([self.allowed(h, states, actions).reshape(S, A) for h in range(H)])
+        self._f.check_rows(self.f(0, states, actions), states, actions)
+        self._reward.check_rows(self.reward(0, states, actions), states, actions)
+        after = steps(self._f, lambda h: (self.f(h, states, actions) - self.low) / self.spacing)
+        exists = steps(self._allowed, lambda h: self.allowed(h, states, actions).reshape(S, A))
+        self._check_inside(after.reshape(len(after), S, A, d), exists)
         stuck = np.argwhere(~exists.any(axis=2))
         if len(stuck):
             raise ValueError(f"state {self.nodes[stuck[0, 1]]} has no allowed action at step {stuck[0, 0]}; allow one")
@@ -314,14 +370,14 @@ class Grid:
         where = [z[:, k] % n[k] if rule == "wrap" else np.clip(z[:, k], 0, n[k] - 1)
                  for k, rule in enumerate(self.boundary)]  # fmt: skip
         positions = self.low + z * self.spacing
-        reward = steps([self.reward(h, states, actions).reshape(S, A) for h in range(H)])
+        reward = steps(self._reward, lambda h: self.reward(h, states, actions).reshape(S, A))
         rows = _indices(tuple(shape[:-1].tolist())) @ _strides(raw)[:-1] if d > 1 else np.zeros(1, np.int64)
         return kernels.Lattice(
             cell=frozen((cell @ _strides(shape)).reshape(len(after), S, A).astype(np.int32)),
             share=frozen(products.T.reshape(len(after), S, A, len(corners))),
             corners=frozen(corners @ _strides(shape)),
             reward=frozen(np.where(exists, reward, -np.inf)),
-            landing=frozen(steps([self.landing(h, positions) for h in range(H)])),
+            landing=frozen(steps(self._landing, lambda h: self.landing(h, positions))),
             next_state=frozen((np.stack(where, axis=1) @ _strides(n)).astype(np.int32)),
             rows=frozen(rows),
             bins=frozen(_indices(tuple(count.tolist())) @ _strides(raw)),
@@ -332,10 +388,24 @@ class Grid:
             shape=frozen(shape),
         )
 
+    def _check_inside(self, after: Floats, exists: NDArray[np.bool_]) -> None:
+        """Along a strict axis f + W must stay in the box. after: [F, S, A, d] in units of the spacing."""
+        low, high = (side / self.spacing for side in self.disturbance_range)
+        for k, rule in enumerate(self.boundary):
+            if rule == "strict":
+                beyond = (after[..., k] + low[k] < -1e-9) | (after[..., k] + high[k] > self.points[k] - 1 + 1e-9)
+                wrong = np.argwhere(beyond & exists)
+                if len(wrong):
+                    h, s, a = wrong[0]
+                    raise ValueError(
+                        f"from {self.nodes[s]}, action {self.actions[a]} at step {h} f + W may leave the box along "
+                        f"axis {k}; pass boundary='clip' or 'wrap', a larger box, or the disturbance_range"
+                    )
+
     def plan(self, samples: ArrayLike, weights: ArrayLike | None = None) -> GridPlan:
         """The best plan if W is one of these, [n, d], or [H, n, d] for a law of its own at every step."""
         given = numbers("samples", samples)
-        each = given if given.ndim == 3 else np.atleast_2d(given)[None]
+        each = given if given.ndim == 3 else given[None]
         if len(each) not in (1, self.horizon):
             raise ValueError(f"samples has {len(each)} steps and the system {self.horizon}; give one, or one each")
         counts = np.stack([self.shared(step, weights) for step in each])
@@ -395,8 +465,8 @@ class GridPlan:
 
     def value(self, h: int, states: ArrayLike) -> Any:
         """The values of states [d] or [N, d] at step h, interpolated."""
-        s = np.atleast_2d(numbers("states", states))
         grid = self.grid
+        h, s = whole("step h", h, 0, grid.horizon), grid.rows("state", states)
         at = (grid.meet_boundary(s) - grid.low) / grid.spacing
         n = np.array(grid.points)
         wraps = np.array([rule == "wrap" for rule in grid.boundary])
@@ -406,12 +476,12 @@ class GridPlan:
         for corner, product in zip(corners, products, strict=True):
             index = np.where(wraps, (cell + corner) % n, np.minimum(cell + corner, n - 1))
             found += product * self.v[h][index @ _strides(n)]
-        return float(found[0]) if np.ndim(states) == 1 else found
+        return float(found[0]) if _is_one(states, grid) else found
 
     def q(self, h: int, states: ArrayLike) -> Floats:
         """[N, A] for states [N, d]: the reward at the very state, and what follows f, interpolated."""
-        s = np.atleast_2d(numbers("states", states))
         grid, m = self.grid, self.grid.mechanics
+        h, s = whole("step h", h, 0, grid.horizon - 1), grid.rows("state", states)
         N, A = len(s), grid.n_actions
         each, actions = np.repeat(s, A, axis=0), np.tile(grid.actions, (N, 1))
         at = (grid.f(h, each, actions) - grid.low) / grid.spacing
@@ -426,17 +496,21 @@ class GridPlan:
             for corner, product in zip(corners, products, strict=True)
         )
         q = grid.reward(h, each, actions) + follows
-        return np.where(grid.allowed(h, each, actions), q, -np.inf).reshape(N, A)
+        exists = grid.allowed(h, each, actions).reshape(N, A)
+        stuck = np.flatnonzero(~exists.any(axis=1))
+        if len(stuck):
+            raise ValueError(f"state {s[stuck[0]]} has no allowed action at step {h}; allow one in every state")
+        return np.where(exists, q.reshape(N, A), -np.inf)
 
     def act(self, h: int, states: ArrayLike) -> Any:
         """Indices of the best actions in states [d] or [N, d]; ties go to the lowest."""
         best = self.q(h, states).argmax(axis=1)
-        return int(best[0]) if np.ndim(states) == 1 else best
+        return int(best[0]) if _is_one(states, self.grid) else best
 
     def rollout(self, starts: ArrayLike, disturbances: ArrayLike) -> Floats:
         """[N] discounted returns of N episodes from states [N, d] with disturbances [N, H, d], in the system itself."""
         grid = self.grid
-        s, w = np.atleast_2d(numbers("starts", starts)), numbers("disturbances", disturbances)
+        s, w = grid.rows("starts", starts), numbers("disturbances", disturbances)
         if w.shape != (len(s), grid.horizon, grid.n_axes):
             raise ValueError(f"disturbances has shape {w.shape}; give {(len(s), grid.horizon, grid.n_axes)}")
         total = np.zeros(len(s))
@@ -468,22 +542,45 @@ class GridAgent:
         if rows * bins > LARGEST_TABLE:
             raise ValueError(f"W may be any of {bins} multiples of the spacing; declare a narrower disturbance_range")
         self.counts = np.zeros((rows, bins))
+        self.outside = 0  # residuals that the declared range excludes, and nothing was learned from
+        self._law = self._believed()  # what the plan is made with, until it is renewed
         self._plan: GridPlan | None = None
-        self._stale = True
         self._warned: set[type] = set()
+
+    def __repr__(self) -> str:
+        return f"GridAgent({self.system!r}, stationary={self.stationary})"
+
+    def _believed(self) -> Floats:
+        """[1 or H, R] the law of what was counted; a step that has seen nothing takes W for 0, or what is nearest."""
+        total = self.counts.sum(axis=1, keepdims=True)
+        low, high = self.system.disturbance_range
+        nothing = self.system.shared(np.clip(np.zeros_like(low), low, high)[None])
+        law: Floats = np.where(total > 0, self.counts / np.where(total > 0, total, 1), nothing)
+        return law
+
+    def renew(self) -> None:
+        """Plan with all that was seen so far. Done when an episode starts, or the plan or policy is asked for."""
+        law = self._believed()
+        if self._plan is None or not np.array_equal(law, self._law):
+            self._law, self._plan = law, self.system.plan_with(law)
 
     @property
     def plan(self) -> GridPlan:
-        """The plan with what was seen so far; a step that has seen nothing takes W for 0."""
-        if self._stale or self._plan is None:
-            total = self.counts.sum(axis=1, keepdims=True)
-            low, high = self.system.disturbance_range
-            nothing = self.system.shared(np.clip(np.zeros_like(low), low, high))
-            self._plan = self.system.plan_with(
-                np.where(total > 0, self.counts / np.where(total > 0, total, 1), nothing)
-            )
-            self._stale = False
+        """The plan with what was seen so far."""
+        self.renew()
+        return self._acting()
+
+    def _acting(self) -> GridPlan:
+        """The plan of this episode."""
+        if self._plan is None:
+            self._plan = self.system.plan_with(self._law)
         return self._plan
+
+    @property
+    def law(self) -> tuple[Floats, Floats]:
+        """Disturbances [R, d], multiples of the spacing, and their probabilities [1 or H, R], as counted."""
+        first, count = self.system.bins
+        return (first + _indices(tuple(count.tolist()))) * self.system.spacing, self._believed()
 
     @property
     def policy(self) -> NDArray[np.int64]:
@@ -493,8 +590,9 @@ class GridAgent:
     def act(self, h: int, s: ArrayLike) -> int:
         """The index of the action for state s [d] at step h; the plan is renewed when an episode starts."""
         h = whole("step h", h, 0, self.system.horizon - 1)
-        plan = self.plan if h == 0 or self._plan is None else self._plan
-        return int(plan.act(h, self._state("state", s)))
+        if h == 0:
+            self.renew()
+        return int(self._acting().act(h, self._state("state", s)))
 
     def observe(self, h: int, s: ArrayLike, a: int, next_s: ArrayLike, disturbance: ArrayLike | None = None) -> None:
         """Learn from a transition, whoever chose the action.
@@ -512,14 +610,14 @@ class GridAgent:
         low, high = grid.disturbance_range
         slack = grid.spacing / 2
         if ((w < low - slack) | (w > high + slack)).any():
+            self.outside += 1
             self._warn(
                 ModelWarning,
                 f"from {before} with action {grid.actions[a]} at step {h} to {after} the residual is {w}, outside "
                 f"{low}..{high}: correct f, or declare a wider disturbance_range. Nothing is learned from it",
             )
             return
-        self.counts[h % len(self.counts)] += grid.shared(np.clip(w, low, high))
-        self._stale = True
+        self.counts[h % len(self.counts)] += grid.shared(np.clip(w, low, high)[None])
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H, d] alone."""
@@ -533,13 +631,12 @@ class GridAgent:
             raise ValueError(f"disturbances[{k}, {h}] is {w[k, h]}, outside {low}..{high}; declare a wider range")
         for h in range(grid.horizon):
             self.counts[h % len(self.counts)] += grid.shared(w[:, h])
-        self._stale = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned to one file; :meth:`load` goes on from it."""
         content = io.BytesIO()
         first, count = self.system.bins
-        np.savez(content, counts=self.counts, first=first, count=count, spacing=self.system.spacing)
+        np.savez(content, counts=self.counts, law=self._law, first=first, count=count, spacing=self.system.spacing)
         write_whole(Path(path), content.getvalue())
 
     @classmethod
@@ -547,7 +644,7 @@ class GridAgent:
         """Go on from a file; the grid, which has functions in it, is stated again."""
         try:
             with np.load(Path(path), allow_pickle=False) as stored:
-                found = {name: stored[name] for name in ("counts", "first", "count", "spacing")}
+                found = {name: stored[name] for name in ("counts", "law", "first", "count", "spacing")}
         except (KeyError, ValueError, OSError) as error:
             raise ValueError(f"{path} holds no agent of a grid: {error}") from None
         first, count = grid.bins
@@ -558,18 +655,15 @@ class GridAgent:
         theirs = {**found, "counts": found["counts"].shape}
         if not all(np.array_equal(theirs[name], value) for name, value in mine.items()):
             raise ValueError(f"{path} is of another lattice or another range of W; state the grid as it was")
-        agent.counts[...] = found["counts"]
+        agent.counts[...], agent._law = found["counts"], found["law"]
         return agent
 
     def _state(self, name: str, s: ArrayLike) -> Floats:
-        state = np.ravel(numbers(name, s))
-        grid = self.system
-        if state.shape != (grid.n_axes,):
-            raise ValueError(f"{name} has shape {state.shape}; give [d] with d = {grid.n_axes}")
-        margin = 1e-6 * (grid.high - grid.low)
-        if ((state < grid.low - margin) | (state > grid.high + margin)).any():
-            raise ValueError(f"{name} {state} is outside the box {grid.low}..{grid.high}; state a larger box")
-        return state
+        """[d] one state."""
+        rows = self.system.rows(name, s)
+        if len(rows) != 1:
+            raise ValueError(f"{name} has shape {np.shape(s)}; give one, [d] with d = {self.system.n_axes}")
+        return np.array(rows[0])
 
     def _look_for_edges(self, after: Floats) -> None:
         grid = self.system
@@ -587,6 +681,11 @@ class GridAgent:
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(message, kind, stacklevel=3)
+
+
+def _is_one(states: ArrayLike, grid: Grid) -> bool:
+    """Whether one state was meant, not a list of them."""
+    return np.ndim(states) == 0 or (np.ndim(states) == 1 and (grid.n_axes > 1 or np.size(states) == 1))
 
 
 # -- indices ----------------------------------------------------------------------------------------------

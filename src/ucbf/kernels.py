@@ -576,10 +576,10 @@ def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, h: int, s: int, a: int
         learner.counts[row, j] += 1
     else:
         learner.watch.tally[CENSORED] += 1
-        if s_next == 0:
-            learner.below[row, ~j] += 1
-        else:
+        if s_next > 0:
             learner.above[row, ~j] += 1
+        elif told.after.shape[1] > 1:  # else both edges are one, and it says nothing
+            learner.below[row, ~j] += 1
     learner.visits[h] += 1
     learner.stale[0] = 1
     return False
@@ -591,7 +591,7 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     top = -1
     if learner.stale[0] and is_due(learner.visits, learner.due, learner.eta):
         learner.stale[0] = 0
-        believe(told, learner)
+        believe(told, learner, True)
         for h in range(told.horizon - 1, -1, -1):
             expect(told, learner, h)
             if ucbvi_f_greedy(told, learner, h) and top < 0:
@@ -600,8 +600,13 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
 
 
 @compiled
-def believe(told: Mechanics, learner: UCBVIfState) -> None:
-    """The law of every row: shares of what was counted, or the product-limit estimate where edges hid some."""
+def believe(told: Mechanics, learner: UCBVIfState, curious: bool) -> None:
+    """The law of every row: shares of what was counted, or the product-limit estimate where edges hid some.
+
+    curious: where an edge hides, believe that log(1 + n) of the n disturbances it hid are at the far end. What is seen
+    once and then hidden for ever would else be believed for ever; so, the less was ever seen beyond an edge, the more
+    it is worth to look, and the mass goes as what is seen there grows.
+    """
     counts, below, above, law = learner.counts, learner.below, learner.above, learner.law
     R = told.n_residuals
     for row in range(len(counts)):
@@ -610,33 +615,35 @@ def believe(told: Mechanics, learner: UCBVIfState) -> None:
             seen += counts[row, j]
             at_most += below[row, j]
             at_least += above[row, j]
+        low = math.log(1 + at_most) if curious else 0.0
+        high = math.log(1 + at_least) if curious else 0.0
         if at_most == 0 and at_least == 0:
             for j in range(R):
                 law[row, j] = counts[row, j] / seen if seen > 0 else learner.guess[j]
         elif at_least == 0:
-            product_limit(counts, row, below, law, row, -1)
+            product_limit(counts, row, below, law, row, -1, low)
         elif at_most == 0:
-            product_limit(counts, row, above, law, row, 1)
+            product_limit(counts, row, above, law, row, 1, high)
         else:
-            self_consistent(learner, row)
+            self_consistent(learner, row, low, high)
 
 
 @inlined
-def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: int) -> None:
+def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: int, beyond: float) -> None:
     """Kaplan and Meier (1958): the law in ``row`` from the counts in row c, in the direction of ``step``, 1 or -1.
 
     hidden: [L, R] how many are known only to be this one or one further on, in that direction. Each j takes its share
     of those still at risk: seen there or further on, or hidden from further on. What nothing ever showed is put at the
-    far end: an agent that believes it there has a reason to go and look.
+    far end, and so are ``beyond`` more.
     """
     R = counts.shape[1]
-    at_risk = 0.0
+    at_risk = beyond
     for j in range(R):
         at_risk += counts[c, j] + hidden[row, j]
     left, j = 1.0, 0 if step > 0 else R - 1
     for _ in range(R):
         at_risk -= hidden[row, j]  # it may be this very one: no longer known to be further on
-        share = min(counts[c, j] / at_risk, 1.0) if counts[c, j] > 0 else 0.0
+        share = min(max(counts[c, j] / at_risk, 0.0), 1.0) if counts[c, j] > 0 else 0.0
         at_risk -= counts[c, j]
         law[row, j] = left * share
         left *= 1 - share
@@ -645,14 +652,17 @@ def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int,
 
 
 @inlined
-def self_consistent(learner: UCBVIfState, row: int) -> None:
-    """Where both edges hide: what the upper one hid is shared out by the law so far, the rest is a product limit."""
+def self_consistent(learner: UCBVIfState, row: int, low: float, high: float) -> None:
+    """Where both edges hide: what the upper one hid is shared out by the law so far, the rest is a product limit.
+
+    low, high: how many more to put at either end
+    """
     law, above, room = learner.law, learner.above, learner.room
     R = law.shape[1]
     for j in range(R):
-        law[row, j] = learner.counts[row, j]
-    law[row, 0] += 1  # the ends, where what is never seen may be
-    law[row, R - 1] += 1
+        law[row, j] = learner.counts[row, j] + 1e-3  # what both edges agree on may be where nothing was seen
+    law[row, 0] += 1 + low  # the ends, where what is never seen may be
+    law[row, R - 1] += 1 + high
     for _ in range(PASSES):
         tail, weight, moved = 0.0, 0.0, 0.0
         for j in range(R - 1, -1, -1):
@@ -662,7 +672,8 @@ def self_consistent(learner: UCBVIfState, row: int) -> None:
             weight += room[0, j]
             room[0, j] = learner.counts[row, j] + law[row, j] * weight
             room[1, j] = law[row, j]
-        product_limit(room, 0, learner.below, law, row, -1)
+        room[0, R - 1] += high
+        product_limit(room, 0, learner.below, law, row, -1, low)
         for j in range(R):
             moved = max(moved, abs(law[row, j] - room[1, j]))
         if moved < 1e-9:
@@ -802,7 +813,7 @@ def repaired_ucbvi_f_renew(told: Mechanics, learner: RepairedUCBVIf) -> int:
     inside.stale[0] = 0
     if m.offsets:
         fit_offsets(told, m, inside.watch.steps, inside.watch.groups)
-    believe(told, inside)
+    believe(told, inside, True)
     top = -1
     for h in range(told.horizon - 1, -1, -1):
         expect(told, inside, h)

@@ -56,17 +56,28 @@ def endless(system: System, law: Disturbance, tolerance: float = 1e-4) -> System
     tolerance
         How far the worth of states may still move, as a share of how much they differ.
     """
-    check_law(system, law)
-    home = min(max(0, system.states[0]), system.states[-1]) - system.state_offset
-    ahead = np.array(system.terminal)
+    return endless_mix([system], [law], np.ones((1, 1)), tolerance)[0]
+
+
+def endless_mix(
+    systems: list[System], laws: list[Disturbance], follow: NDArray[np.float64], tolerance: float = 1e-4
+) -> list[System]:
+    """As :func:`endless`, for several kinds of episodes: follow[i, j] is how often j comes after i."""
+    for system, law in zip(systems, laws, strict=True):
+        check_law(system, law)
+    states, discount = systems[0].states, systems[0].discount
+    home = min(max(0, states[0]), states[-1]) - states[0]
+    ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
-        value = plan(system.replace(terminal=ahead), law).v[0]
-        renewed = value if system.discount < 1 else value - value[home] + ahead[home]
+        days = zip(systems, ahead, laws, strict=True)
+        renewed = follow @ np.stack([plan(system.replace(terminal=worth), law).v[0] for system, worth, law in days])
+        if discount == 1:
+            renewed += ahead[0, home] - renewed[0, home]
         moved = float(np.abs(renewed - ahead).max())
-        ahead = (ahead + renewed) / 2 if system.discount == 1 else renewed
+        ahead = (ahead + renewed) / 2 if discount == 1 else renewed
         if moved <= tolerance * max(float(np.ptp(renewed)), 1e-300):
             break
-    return system.replace(terminal=ahead)
+    return [system.replace(terminal=worth) for system, worth in zip(systems, ahead, strict=True)]
 
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
@@ -79,6 +90,14 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     v[-1] = system.terminal
     kernels.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.horizon - 1)
     return v
+
+
+def lowest_best(q: NDArray[np.float64]) -> NDArray[np.int64]:
+    """[H, S]: the lowest of the actions that are best but for rounding. q: [H, S, A]."""
+    finite = q[np.isfinite(q)]
+    slack = 1e-10 * max(float(np.abs(finite).max()), 1e-300)
+    lowest: NDArray[np.int64] = (q >= q.max(axis=2, keepdims=True) - slack).argmax(axis=2)
+    return lowest
 
 
 def greedy(system: System) -> NDArray[np.int64]:

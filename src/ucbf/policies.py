@@ -35,7 +35,8 @@ class Rule(NamedTuple):
     """What a policy does at one step.
 
     kind: "up to" (raise the state to ``level`` when it is below ``threshold``), "down to" (lower it to ``level`` when
-    it is above ``threshold``), "pieces" (one action for each range of states) or "none"
+    it is above ``threshold``), "amount" (lower it by ``threshold``, or to the end, and to ``level`` where that is
+    more), "pieces" (one action for each range of states) or "none"
     """
 
     kind: str
@@ -66,7 +67,7 @@ class Policy:
     day 1: order up to 2 when below 1
     day 2: order up to 1
     >>> policy.rows()[0]
-    {'day': '1', 'stock': 0.0, 'order': 2.0}
+    {'day': 1, 'stock': 0.0, 'order': 2.0}
     """
 
     system: System
@@ -74,6 +75,10 @@ class Policy:
     words: Words
 
     def __init__(self, system: System, actions: ArrayLike, words: Words | None = None) -> None:
+        if not isinstance(system, System):
+            raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
+        if words is not None and words.steps is not None and len(words.steps) != system.horizon:
+            raise ValueError(f"steps has {len(words.steps)} names; give one for each of the {system.horizon} steps")
         object.__setattr__(self, "system", system)
         object.__setattr__(self, "actions", frozen(checked_policy(system, actions)))
         object.__setattr__(self, "words", words or Words())
@@ -104,7 +109,7 @@ class Policy:
         words, amounts = self.words, self.amounts
         return [
             {words.step: step, words.state: float(state), words.action: float(amounts[h, s])}
-            for h, step in enumerate(self.step_names)
+            for h, step in enumerate(words.steps or range(1, len(amounts) + 1))
             for s, state in enumerate(self.states)
         ]
 
@@ -182,7 +187,9 @@ class Policy:
         if (np.abs(amounts[:n][short] - most) > 1e-9).any():
             return None
         threshold = float(states[n]) if n < len(states) else float(states[-1]) + self.words.unit
-        text = f"{self.words.verb} up to {level:g}"
+        if len(set(amounts[:n])) == 1 and n > 1:
+            return Rule("pieces", f"{self.words.verb} {amounts[0]:g} when below {threshold:g}", threshold)
+        text = f"{self.words.verb} up to {level:g}" + (f", at most {most:g}" if short.any() else "")
         if n < len(states) and threshold < level - 1e-9:
             text += f" when below {threshold:g}"
         return Rule("up to", text, threshold, level)
@@ -215,7 +222,7 @@ class Policy:
                 more = f", and all beyond {level + usual:g}" if beyond.any() else ""
                 limit = f", at most {most:g}" if beyond.any() and states[-1] - level > most else ""
                 text = f"{action} {usual:g}, or what there is{more}{limit}"
-                return Rule("down to", text, float(usual), None if np.isinf(level) else level)
+                return Rule("amount", text, float(usual), None if np.isinf(level) else level)
         return None
 
     @property
@@ -224,7 +231,8 @@ class Policy:
         return float(self.system.n_actions - 1 if self.words.amounts is None else self.words.amounts.max())
 
     def _do(self, amount: float) -> str:
-        return f"{self.words.action} {amount:g}" if abs(amount) > 1e-9 else f"no {self.words.action}"
+        nothing = abs(amount) <= 1e-9 and self.words.amounts is not None
+        return f"no {self.words.action}" if nothing else f"{self.words.action} {amount:g}"
 
 
 def _plain(value: Any) -> str:

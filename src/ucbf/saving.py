@@ -98,7 +98,10 @@ def _contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
     except UNREADABLE:
         ours = False
     if not ours:
-        raise ValueError(f"{path} is not a saved ucbf agent, or is damaged; give a file that agent.save wrote")
+        raise ValueError(
+            f"{path} is not a saved ucbf agent, or is damaged; give a file that agent.save wrote (that of a "
+            "GridAgent is read by GridAgent.load(path, grid))"
+        )
     if version > VERSION:
         raise ValueError(f"{path} has format version {version}, newer than {VERSION}; upgrade ucbf to read it")
     if not np.array_equal(arrays.pop("digest", np.empty(0)), _digest(arrays)):

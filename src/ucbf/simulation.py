@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,8 @@ def simulate(
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
     _check_told(agent.system, world)
     hidden = _hides(agent, world, censored)
+    if hidden and stop_when is not None:
+        raise ValueError("stop_when needs a certificate, and nothing can be certified of what an edge hides; drop one")
     stops = _stops(agent, world, K, stop_when)
     looks = sorted({k for k in LOOKS if k < K} | {K} | set(stops))
     starts, w = world.draw(K, whole("seed", seed, 0))
@@ -106,9 +109,10 @@ def simulate(
 
 def _hides(agent: Agent, world: World, censored: bool) -> bool:
     """Whether the edges of this world hide W from this agent; one that is misled by that says so."""
-    if not (censored and world.system.boundary == "clip" and isinstance(agent, InformedAgent)):
+    hides = censored and world.system.boundary == "clip"
+    if not hides or not (isinstance(agent, InformedAgent) or agent.reads_hidden):
         return False
-    if agent.estimator is not None:
+    if isinstance(agent, InformedAgent) and agent.estimator is not None:
         raise ValueError(
             f"censored=True hides W at the edges, and {agent.estimator.name} needs it there; leave f as told "
             "(estimator=None), or let W be measured"
@@ -174,8 +178,8 @@ def replay(
     start
         The first state; the one nearest to 0 if None.
     carry
-        Whether an episode starts where the one before ended. What is there at its start is then charged at its terminal
-        reward, as what is left at its end is paid: each episode is judged by what it added.
+        Whether an episode starts where the one before ended. What is there at its start is then charged at what was
+        paid for it, as the terminal reward, at the end of the one before: each is judged by what it added.
     censored
         Whether clipped edges hide W from an agent.
     accounts
@@ -190,13 +194,15 @@ def replay(
     begin = min(max(0, first), last) if start is None else whole("start", start, first, last)
     K, H = w.shape
     reward, states, actions = np.zeros(K), np.empty((K, H + 1), np.int64), np.empty((K, H), np.int64)
-    s = begin
+    s, worth = begin, None
     for k in range(K):
         now = _player(choose(k))
         system = now.system if accounts is None else accounts(k)
         system.fold(w[k])
         states[k, 0] = s = s if carry else begin
-        paid = -float(system.terminal[s - first]) if carry else 0.0
+        worth = system.terminal if worth is None else worth  # what was paid for it at the end of the episode before
+        paid = -float(worth[s - first]) if carry else 0.0
+        worth = system.terminal
         for h in range(H):
             a = now.act(h, s) if isinstance(now, Agent) else int(now.actions[h, s - first])
             raw = int(system.f[h, s - first, a]) + int(w[k, h])
@@ -243,10 +249,11 @@ def learn(
     move = _checked_spaces(agent, env)
     collected = np.zeros(K)
     for k in range(K):
-        s, _ = env.reset(seed=seed if k == 0 else None)
+        s, _ = deepcopy(env.reset(seed=seed if k == 0 else None))  # it may go on in the same array
         for h in range(system.horizon):
             a = agent.act(h, s)
             next_s, reward, terminated, truncated, info = env.step(move(a))
+            next_s = deepcopy(next_s)
             agent.observe(h, s, a, next_s, disturbance=info.get("disturbance"))
             collected[k] += system.discount**h * float(reward)
             s = next_s
@@ -306,6 +313,10 @@ def _checked_spaces(agent: Agent | GridAgent, env: Any) -> Callable[[int], Any]:
         _check_space("action_space", acted, grid.n_actions, getattr(acted, "start", 0))
         first = int(getattr(acted, "start", 0))
         return lambda a: a + first
+    if np.size(grid.actions[0]) != int(np.prod(acted.shape)):
+        raise ValueError(
+            f"the grid's actions have {grid.actions.shape[1]} parts, the environment's {acted}; state them alike"
+        )
     moves = [grid.actions[a].astype(acted.dtype).reshape(acted.shape) for a in range(grid.n_actions)]
     outside = [move for move in moves if not acted.contains(move)]
     if outside:

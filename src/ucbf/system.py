@@ -82,8 +82,9 @@ class System:
     allowed
         [S, A] or [H, S, A] booleans, or a function like f: the actions that exist in a state.
     disturbance_range
-        (low, high) of W where it is known. A residual outside it (by more than ζ/2) is then refused. Needed with
-        ``landing`` if states wrap, or if W can exceed what two states can be apart.
+        (low, high) of W where it is known. A residual outside it (by more than ζ/2) contradicts the model: agents
+        told f report it and leave it out. Needed with ``landing`` if states wrap, or if W can exceed what two states
+        can be apart.
     state_offset
         The first state; it may be negative.
     n_states, n_actions
@@ -147,6 +148,8 @@ class System:
         )
         sizes = _sizes({"f": f, "reward": reward, "allowed": allowed}, n_states, n_actions)
         put(n_states=sizes[0], n_actions=sizes[1])
+        if sizes[0] * sizes[1] > LARGEST_TABLE:
+            raise ValueError(f"{sizes[0]} states and {sizes[1]} actions are too many; take a coarser unit")
         put(allowed=self._table("allowed", True if allowed is None else allowed, _truths))
         self._check_actions()
         put(f=self._table("f", f, integers))
@@ -441,9 +444,28 @@ def _evaluated(
                 f"{name}, called with arrays of shape {shape}, returned shape {np.shape(table)}; "
                 "write it with numpy functions, so that it answers for all at once"
             )
+    _check_entries(name, function, tables[0], shape, grids, per_step)
     if all(np.array_equal(table, tables[0]) for table in tables[1:]):
         tables = tables[:1]
     return np.stack([np.broadcast_to(array_of(name, table), shape) for table in tables])
+
+
+def _check_entries(
+    name: str, function: Callable[..., Any], table: Any, shape: tuple[int, ...], grids: Any, per_step: bool
+) -> None:
+    """An error for a function that answers otherwise for a state alone than among others: one that sums them."""
+    whole_table = np.broadcast_to(table, shape)
+    last = tuple(n - 1 for n in shape)
+    one = [grid[tuple(slice(n, n + 1) for n in last)] for grid in grids]
+    try:
+        alone = np.asarray(function(0, *one) if per_step else function(*one))
+    except Exception:  # one that knows the sizes answers for all states or none
+        return
+    if alone.size == 1 and alone.dtype.kind in "biuf" and not np.isclose(float(alone.item()), float(whole_table[last])):
+        raise ValueError(
+            f"{name} is {alone.item():g} for {', '.join(str(g.item()) for g in one)} alone and {whole_table[last]:g} "
+            "among others; write it so that every entry is answered by itself, without sums over states"
+        )
 
 
 def takes_the_step(name: str, function: Callable[..., Any], grids: int) -> bool:

@@ -216,7 +216,7 @@ class InformedAgent(CompiledAgent):
         hidden, outside = (int(self.inner.watch.tally[i]) for i in (kernels.CENSORED, kernels.OUTSIDE))
         if hidden:
             raise ValueError(
-                f"an edge hid {hidden} disturbances that were not measured, so that nothing can be certified; pass "
+                f"an edge hid {hidden} disturbance(s) that were not measured, so that nothing can be certified; pass "
                 "disturbance=W to observe"
             )
         if outside:

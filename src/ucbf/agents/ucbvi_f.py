@@ -27,8 +27,9 @@ class UCBVIf(InformedAgent):
 
     At a clipped edge where W was not measured it uses what the edge says, that W was at most or at least something: the
     law is then the product-limit estimate (Kaplan, Meier 1958; where both edges hide, the self-consistent one of
-    Turnbull 1974). It needs no more than that every W is seen from some states. What no state ever shows is believed
-    at the end of W's range, so that it is worth finding out.
+    Turnbull 1974). What no state ever shows is believed at the end of W's range; and the plan, though not ``law``, puts
+    there log(1 + n) of the n disturbances that an edge hid, so that what was seen once and hidden ever since is looked
+    at again.
 
     Parameters
     ----------
@@ -111,6 +112,8 @@ class UCBVIf(InformedAgent):
 
     def moved_to(self, system: System) -> UCBVIf:
         """An agent that knows of W what this one does, in another system: other prices, other costs, the same W."""
+        if not isinstance(system, System):
+            raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
         if system.residuals != self.system.residuals or system.horizon != self.system.horizon:
             raise ValueError(
                 f"the other system has W in {system.residuals} over {system.horizon} steps, this one in "
@@ -142,8 +145,8 @@ class UCBVIf(InformedAgent):
     def law(self) -> Disturbance:
         """The law of W as it is believed now; uniform over what may occur where nothing was seen."""
         self.renew()
-        kernels.believe(self.told, self.inner)
-        law = self.inner.law
+        law = np.empty_like(self.inner.law)
+        kernels.believe(self.told, self.inner._replace(law=law), False)
         return Disturbance(law / law.sum(axis=1, keepdims=True), low=self.system.residuals[0])
 
     def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import integers, numbers, real, whole
+from ucbf.checks import numbers, real, whole
 from ucbf.disturbance import Disturbance
-from ucbf.planning import evaluate
+from ucbf.planning import evaluate, lowest_best
 from ucbf.policies import Policy, Words
 from ucbf.rules import certainty_equivalent, myopic
 from ucbf.system import System
 from ucbf.world import World
 
-Kind = TypeVar("Kind", bound="Ready")
 PerStep = float | tuple[float, ...]
+
+
+def _shown(value: Any) -> str:
+    """A parameter in a few characters."""
+    if np.ndim(value) == 0:
+        return f"{value:g}"
+    return " ".join(f"{x:g}" for x in value) if len(value) <= 12 else f"{min(value):g} to {max(value):g}"
 
 
 def best_of(world: World, choices: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -51,6 +58,10 @@ class Ready(ABC):
     discount: float = 1.0
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.default is not None:
+                numbers(field.name, value)
         whole("horizon", self.horizon, 1)
         real("unit", self.unit, 0, open_low=True)
         real("discount", self.discount, 0, 1, open_low=True)
@@ -61,7 +72,7 @@ class Ready(ABC):
                 f"the {self.amount_name} is from {low:g} to {high:g}; the first must not exceed the second"
             )
         expected = self.per_step("profile")
-        if expected.any() and (expected.min() < low or expected.max() > high):
+        if self.profiled and (expected.min() < low or expected.max() > high):
             raise ValueError(
                 f"profile goes from {expected.min():g} to {expected.max():g}, but the {self.amount_name} only from "
                 f"{low:g} to {high:g}; widen its range"
@@ -99,7 +110,7 @@ class Ready(ABC):
         """What a learner is told."""
         low, high = (int(x) for x in self.units(self.amount_range))
         # With a profile W's range is the same for every one, so that what is known of W serves another.
-        ends = (low - high, high - low) if self.expected.any() else sorted((self.sign * low, self.sign * high))
+        ends = (low - high, high - low) if self.profiled else sorted((self.sign * low, self.sign * high))
         return System(
             **self.mechanics(),
             horizon=self.horizon,
@@ -121,7 +132,9 @@ class Ready(ABC):
         """A law of the amount to try the system with: binomial, a third of the way from the least to the most."""
         low, high = (int(x) for x in self.units(self.amount_range))
         n = high - low
-        return Disturbance([math.comb(n, i) * (1 / 3) ** i * (2 / 3) ** (n - i) for i in range(n + 1)], low=low)
+        ways = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in range(n + 1)]
+        pmf = np.array([math.exp(ways[i] + i * math.log(1 / 3) + (n - i) * math.log(2 / 3)) for i in range(n + 1)])
+        return Disturbance(pmf / pmf.sum(), low=low)
 
     def law(self, amounts: ArrayLike, pooled: bool = False) -> Disturbance:
         """The empirical law of measured amounts [K, H], in multiples of ``unit``: of every step, or one for all."""
@@ -135,7 +148,16 @@ class Ready(ABC):
         """The law of W, from that of the amount in multiples of ``unit``."""
         if not isinstance(law, Disturbance):
             raise TypeError(f"law is {law!r:.60}; give a ucbf.Disturbance of the {self.amount_name}")
-        if not self.expected.any():
+        occurs = law.values[(law.pmf > 0).any(axis=0)]
+        low, high = self.units(self.amount_range)
+        if occurs[0] < low or occurs[-1] > high:
+            said, declared = (
+                f"{a * self.unit:g} to {b * self.unit:g}" for a, b in ((occurs[0], occurs[-1]), (low, high))
+            )
+            raise ValueError(
+                f"the law gives a {self.amount_name} from {said}, but it is declared from {declared}; widen that range"
+            )
+        if not self.profiled:
             return law if self.sign > 0 else Disturbance(law.pmf[:, ::-1], low=-law.high)
         if len(law.pmf) not in (1, self.horizon):
             raise ValueError(
@@ -146,10 +168,26 @@ class Ready(ABC):
         np.put_along_axis(pmf, w - w.min(), np.broadcast_to(law.pmf, w.shape), axis=1)
         return Disturbance(pmf, low=int(w.min()))
 
+    def anchored(self, changes: Sequence[dict[str, Any]]) -> Self:
+        """The same with what must not follow the changes of an episode fixed by those of the past."""
+        return self
+
+    def within_range(self, law: Disturbance) -> Disturbance:
+        """A law of W, around the profile, without amounts that cannot be: those are brought to the nearest that can."""
+        if not self.profiled:
+            return law
+        low, high = self.units(self.amount_range)
+        amounts = np.clip(self.sign * law.values + self.expected[:, None], low, high)  # [H, n]
+        w = self.sign * (amounts - self.expected[:, None])
+        pmf = np.zeros((self.horizon, int(np.ptp(w)) + 1))
+        for h in range(self.horizon):
+            np.add.at(pmf[h], w[h] - w.min(), law.pmf[h % len(law.pmf)])
+        return Disturbance(pmf, low=int(w.min()))
+
     def amounts(self, law: Disturbance) -> Disturbance:
         """The law of the amount, in multiples of ``unit``, from that of W: the inverse of :meth:`disturbance`."""
         flipped = law if self.sign > 0 else Disturbance(law.pmf[:, ::-1], low=-law.high)
-        if not self.expected.any():
+        if not self.profiled:
             return flipped
         values = flipped.values + self.expected[:, None]
         pmf = np.zeros((self.horizon, int(values.max() - values.min()) + 1))
@@ -177,6 +215,8 @@ class Ready(ABC):
         """
         step = step or self.step_name
         words = Words(self.state_name, self.action_name, step, self.unit, self.action_amounts, self.raises, steps)
+        if hasattr(given, "q"):  # rounding must not hide a rule
+            given = lowest_best(given.q)
         return Policy(self.system, getattr(given, "policy", given), words)
 
     def rules(self, law: Disturbance, system: System | None = None) -> dict[str, NDArray[np.int64]]:
@@ -195,7 +235,7 @@ class Ready(ABC):
         """Rules that are used for this kind of system only."""
         return {}
 
-    def replace(self: Kind, **changes: Any) -> Kind:
+    def replace(self, **changes: Any) -> Self:
         """The same with some parameters changed."""
         return replace(self, **changes)
 
@@ -225,10 +265,17 @@ class Ready(ABC):
 
     def multiple(self, name: str, low: float = 0) -> int:
         """A parameter in multiples of ``unit``; an error unless it is whole."""
-        value = real(name, getattr(self, name), low) / self.unit
-        place = f"{name} / unit"
-        return int(integers(place, round(value, 9), lambda: place))
+        value = real(name, getattr(self, name), low)
+        if abs(value / self.unit - round(value / self.unit)) > 1e-9:
+            raise ValueError(f"{name} is {value:g}, which is not a multiple of unit {self.unit:g}; change one of them")
+        return round(value / self.unit)
 
-    def parameters(self) -> dict[str, Any]:
-        """Names and values, as the constructor takes them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    @property
+    def profiled(self) -> bool:
+        """Whether a profile is given."""
+        return bool(np.ndim(self.profile)) or self.profile != 0
+
+    def __str__(self) -> str:
+        """Its parameters, but for the profile."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "profile")
+        return ", ".join(f"{name} {_shown(value)}" for name, value in values if value is not None)

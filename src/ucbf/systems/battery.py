@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.checks import real
 from ucbf.rules import aim_at
 from ucbf.systems.base import PerStep, Ready, best_of
 from ucbf.world import World
@@ -32,13 +34,14 @@ class Battery(Ready):
     max_demand
         The most.
     efficiency
-        What is left of a unit that is bought, once it is in the battery.
+        What is left of a unit that is paid for, once it has arrived; amounts bought are what arrives.
     shortage_price
         Of each unit that neither the purchase nor the battery covers.
     spill_price
         Paid for each unit that does not fit; below zero if it costs.
     end_value
-        Worth of each unit in the battery after the last step; the mean price if None.
+        Worth of each unit in the battery after the last step; the mean price if None (over past days, where prices
+        change from day to day).
     horizon
         Steps of an episode.
     discount
@@ -71,7 +74,7 @@ class Battery(Ready):
         self.at_least(self.unit, "capacity", "max_buy")
         for name in ("capacity", "max_buy", "max_sell"):
             self.multiple(name)
-        self.at_least(0, "efficiency", open_low=True)
+        real("efficiency", self.efficiency, 0, 1, open_low=True)
         self.per_step("prices")
 
     @property
@@ -83,6 +86,13 @@ class Battery(Ready):
     def action_amounts(self) -> NDArray[Any]:
         """[A] how much is bought; below zero, sold."""
         return np.arange(-self.multiple("max_sell"), self.multiple("max_buy") + 1) * self.unit
+
+    def anchored(self, changes: Sequence[dict[str, Any]]) -> Battery:
+        """The same with the end valued by the mean price of those days: a dear day's rest is not sold at its price."""
+        prices = [change["prices"] for change in changes if "prices" in change]
+        if self.end_value is not None or not prices:
+            return self
+        return self.replace(end_value=float(np.mean(prices)))
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Buy what is expected to bring the battery to one level, the best of all, whatever the price."""

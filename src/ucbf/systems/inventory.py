@@ -40,7 +40,7 @@ class Inventory(Ready):
     penalty
         Of each unit missing at the end of a step: lost, or owed.
     salvage
-        Worth of each unit left after the last step; unit_cost if None, as where business goes on.
+        Worth of each unit left after the last step; unit_cost if None.
     horizon
         Steps of an episode.
     discount
@@ -101,7 +101,8 @@ class Inventory(Ready):
         """Base-stock by the critical ratio of every step, and the best (s, S) of all pairs."""
         demand = self.amounts(world.law)
         salvage = self.unit_cost if self.salvage is None else self.salvage
-        short, over = self.price + self.penalty - self.unit_cost, self.unit_cost + self.holding - salvage
+        lost = self.penalty if self.backlog else self.price + self.penalty - self.unit_cost
+        short, over = lost - self.storage, self.unit_cost + self.holding - salvage + self.storage
         ratio = short / (short + over) if short > 0 and short + over > 0 else 0.0 if short <= 0 else 1.0
         enough = np.cumsum(demand.pmf, axis=1) >= ratio - 1e-12
         levels = demand.low + np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1)

@@ -60,10 +60,12 @@ class Queue(Ready):
         self.at_least(0, "max_arrivals", "service", "waiting_cost", "rejection_cost", "end_cost")
         self.at_least(self.unit, "capacity")
         self.multiple("capacity")
-        if len(self.service) != len(self.service_cost) or not self.service:
-            raise ValueError(
-                f"service has {len(self.service)} choices and service_cost {len(self.service_cost)}; give each its cost"
-            )
+        for served in np.ravel(self.service):
+            if abs(served / self.unit - round(served / self.unit)) > 1e-9:
+                raise ValueError(f"service has {served:g}, which is not a multiple of unit {self.unit:g}")
+        choices, costs = np.size(self.service), np.size(self.service_cost)
+        if choices != costs or np.ndim(self.service) != 1 or np.ndim(self.service_cost) != 1 or not choices:
+            raise ValueError(f"service has {choices} choices and service_cost {costs}; give each its cost")
 
     @property
     def amount_range(self) -> tuple[float, float]:

@@ -66,7 +66,7 @@ class Shower(Ready):
         """The arguments of the System, but for what all kinds share."""
         coldest, hottest, u, expected = (
             self.multiple("coldest", -np.inf),
-            self.multiple("hottest"),
+            self.multiple("hottest", -np.inf),
             self.unit,
             self.expected,
         )
