@@ -368,3 +368,33 @@ def test_an_environment_that_goes_on_in_one_array_teaches_the_same():
     for agent, env in zip(agents, (Plane(), Same()), strict=True):
         ucbf.learn(agent, env, episodes=2, seed=0)
     np.testing.assert_array_equal(agents[0].counts, agents[1].counts)
+
+
+def test_the_cell_beyond_the_last_point_of_a_turned_axis_is_there():
+    # From 6.2, close to a whole turn, going on by 0.25 lands at 6.45, past it: cos 6.45 = 0.986 < cos 6.2 = 0.997.
+    grid = Grid(lambda s, a: s + a, lambda s, a: 0.0, 1, 0, 2 * np.pi, 12, [0.0, 0.25], "wrap",
+                landing=lambda z: np.cos(z[:, 0]), disturbance_range=(-0.1, 0.1))  # fmt: skip
+    assert grid.plan([0.0]).act(0, [6.2]) == 0
+
+
+def test_a_right_f_is_not_accused_at_an_edge():
+    agent = GridAgent(Grid(lambda s, a: s + a, lambda s, a: 0.0, 1, 0, 1, 11, [0.5], disturbance_range=(-0.1, 0.1)))
+    with pytest.warns(ucbf.CensoredWarning):
+        agent.observe(0, [0.9], 0, [1.0])  # f = 1.4, and the edge says only that W was at least -0.4
+    assert agent.outside == 0
+
+
+def test_a_transition_is_believed_before_what_is_said_of_it():
+    agent = GridAgent(Grid(lambda s, a: s + a, lambda s, a: 0.0, 1, 0, 1, 11, [0.5], disturbance_range=(-0.1, 0.1)))
+    agent.observe(0, [0.2], 0, [0.75], disturbance=[-0.1])
+    values, pmf = agent.law
+    assert pmf[0] @ values[:, 0] == pytest.approx(0.05)
+
+
+def test_lipschitz_constants_of_landing_and_of_a_turn():
+    grid = Grid(
+        lambda s, a: s, lambda s, a: 0.0, 1, 0, 1, 11, [0.0], landing=lambda z: 3 * z[:, 0], disturbance_range=(-2, 2)
+    )
+    assert grid.lipschitz().value[0] == pytest.approx(3)
+    saw = Grid(lambda s, a: s, lambda s, a: s[:, 0], 1, 0, 1, 10, [0.0], "wrap")
+    assert saw.lipschitz().reward == pytest.approx(9)  # from 0.9 back to 0

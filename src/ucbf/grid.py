@@ -13,6 +13,7 @@ import io
 import itertools
 import os
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -179,6 +180,8 @@ class Grid:
         self._allowed = None if allowed is None else _Function("allowed", allowed, 2)
         self._landing = None if landing is None else _Function("landing", landing, 1)
         self._terminal = None if terminal is None else _Function("terminal", terminal, 1)
+        if self._terminal is not None and self._terminal.per_step:
+            raise TypeError("terminal takes more than the states; it is paid once, after the last step")
         self.horizon = whole("horizon", horizon, 1)
         self.low, self.high = frozen(first), frozen(last)  # [d]
         self.points, self.boundary = tuple(counts), rules  # [d]
@@ -356,8 +359,9 @@ class Grid:
                 turned = after[..., k] % n[k]
                 inside = np.clip(after[..., k], -(first[k] + count[k] - 1), n[k] - 1 - first[k])
                 after[..., k] = turned if rule == "wrap" else inside
-        origin = np.floor(after.min(axis=(0, 1))).astype(np.int64)
-        shape = np.floor(after.max(axis=(0, 1))).astype(np.int64) + 2 - origin  # one more than the last cell begins
+        low, high = self._reached(after)
+        origin = np.floor(low).astype(np.int64)
+        shape = np.floor(high).astype(np.int64) + 2 - origin  # one more than the last cell begins
         raw = shape + count - 1
         if float(np.prod(raw.astype(float))) > LARGEST_TABLE:
             raise ValueError(
@@ -387,6 +391,21 @@ class Grid:
             origin=frozen(origin),
             shape=frozen(shape),
         )
+
+    def _reached(self, after: Floats) -> tuple[Floats, Floats]:
+        """[d] the least and the most of f, in units of the spacing; also from the end of an axis that turns."""
+        low, high = after.min(axis=(0, 1)), after.max(axis=(0, 1))
+        wraps = [k for k, rule in enumerate(self.boundary) if rule == "wrap"]
+        if self._landing is None or not wraps:
+            return low, high
+        ends = np.array(self.nodes)
+        for k in wraps:
+            ends[:, k] = np.where(np.isclose(ends[:, k], self.low[k]), self.high[k], ends[:, k])
+        states, actions = np.repeat(ends, self.n_actions, axis=0), np.tile(self.actions, (len(ends), 1))
+        for h in range(self.horizon if self._f.per_step else 1):
+            there = (self.f(h, states, actions) - self.low) / self.spacing
+            low, high = np.minimum(low, there.min(axis=0)), np.maximum(high, there.max(axis=0))
+        return low, high
 
     def _check_inside(self, after: Floats, exists: NDArray[np.bool_]) -> None:
         """Along a strict axis f + W must stay in the box. after: [F, S, A, d] in units of the spacing."""
@@ -439,19 +458,27 @@ class Grid:
             return Lipschitz(steep_f, steep_r, steep)
         low, high = self.disturbance_range
         beyond = lattice(self.low + low, self.high + high, self.points)
-        landed = max(self._steepest(self.landing(h, beyond).reshape(shape)) for h in range(self.horizon))
+        apart = (self.high + high - self.low - low) / (np.array(self.points) - 1)
+        landed = max(_steepest(self.landing(h, beyond).reshape(shape), apart) for h in range(self.horizon))
         steep[-1] = self._steepest(self.terminal(self.nodes).reshape(shape))
         for h in range(self.horizon - 1, -1, -1):
             steep[h] = steep_r + steep_f * (landed + self.discount * steep[h + 1])
         return Lipschitz(steep_f, steep_r, steep)
 
     def _steepest(self, table: Floats) -> float:
-        """The largest sum, over the axes, of what neighbouring points differ by, a unit apart. table: [points, ...]."""
-        total = np.zeros(())
-        for k in range(self.n_axes):
-            slopes = np.abs(np.diff(table, axis=k)) / self.spacing[k]
-            total = total + slopes.max(axis=tuple(range(self.n_axes))) if slopes.size else total
-        return float(np.max(total))
+        """As of the function below, at the points of the lattice; also over the end of an axis that turns."""
+        for k, rule in enumerate(self.boundary):
+            if rule == "wrap":
+                table = np.concatenate([table, np.take(table, [0], axis=k)], axis=k)
+        return _steepest(table, self.spacing)
+
+
+def _steepest(table: Floats, spacing: Floats) -> float:
+    """The largest sum, over the axes, of what neighbouring points differ by, a unit apart. table: [points, ...]."""
+    total, axes = np.zeros(()), tuple(range(len(spacing)))
+    for k in axes:
+        total = total + (np.abs(np.diff(table, axis=k)) / spacing[k]).max(axis=axes)
+    return float(np.max(total))
 
 
 class GridPlan:
@@ -462,6 +489,9 @@ class GridPlan:
         self.v = v  # [H+1, S]
         self.ahead = ahead  # [H, X] what follows the after-states
         self.policy = policy  # [H, S] indices of actions
+
+    def __repr__(self) -> str:
+        return f"GridPlan({self.grid!r})"
 
     def value(self, h: int, states: ArrayLike) -> Any:
         """The values of states [d] or [N, d] at step h, interpolated."""
@@ -538,10 +568,12 @@ class GridAgent:
             raise TypeError(f"GridAgent is built from a ucbf.Grid, not {grid!r:.60}")
         self.system = grid
         self.stationary = bool(stationary)
-        rows, bins = 1 if stationary else grid.horizon, int(grid.bins[1].prod())
+        rows, bins = 1 if stationary else grid.horizon, float(np.prod(grid.bins[1].astype(float)))
         if rows * bins > LARGEST_TABLE:
-            raise ValueError(f"W may be any of {bins} multiples of the spacing; declare a narrower disturbance_range")
-        self.counts = np.zeros((rows, bins))
+            raise ValueError(
+                f"W may be any of {bins:.3g} multiples of the spacing; declare a narrower disturbance_range"
+            )
+        self.counts = np.zeros((rows, int(bins)))
         self.outside = 0  # residuals that the declared range excludes, and nothing was learned from
         self._law = self._believed()  # what the plan is made with, until it is renewed
         self._plan: GridPlan | None = None
@@ -602,14 +634,23 @@ class GridAgent:
         grid = self.system
         h, a = whole("step h", h, 0, grid.horizon - 1), whole("action", a, 0, grid.n_actions - 1)
         before, after = self._state("state", s), self._state("next state", next_s)
-        w = grid.residual(h, before, a, after) if disturbance is None else np.ravel(numbers("disturbance", disturbance))
-        if w.shape != (grid.n_axes,):
-            raise ValueError(f"disturbance has shape {w.shape}; give [d] with d = {grid.n_axes}")
-        if disturbance is None:
-            self._look_for_edges(after)
+        w = grid.residual(h, before, a, after)
         low, high = grid.disturbance_range
-        slack = grid.spacing / 2
-        if ((w < low - slack) | (w > high + slack)).any():
+        at_low, at_high = self._edges(after)
+        if disturbance is not None:  # the transition is believed wherever it determines W
+            measured = np.ravel(numbers("disturbance", disturbance))
+            if measured.shape != (grid.n_axes,):
+                raise ValueError(f"disturbance has shape {measured.shape}; give [d] with d = {grid.n_axes}")
+            w = np.where(at_low | at_high, measured, w)
+        elif (at_low | at_high).any():
+            self._warn(
+                CensoredWarning,
+                f"the next state {after} is at an edge of axis {int((at_low | at_high).argmax())}, which hides how far "
+                "beyond W went; it is taken for the nearest that explains it, which biases what is learned: pass "
+                "disturbance=W, or state a larger box",
+            )
+        slack = grid.spacing / 2  # at an edge only one side can be told
+        if (((w < low - slack) & ~at_high) | ((w > high + slack) & ~at_low)).any():
             self.outside += 1
             self._warn(
                 ModelWarning,
@@ -645,8 +686,8 @@ class GridAgent:
         try:
             with np.load(Path(path), allow_pickle=False) as stored:
                 found = {name: stored[name] for name in ("counts", "law", "first", "count", "spacing")}
-        except (KeyError, ValueError, OSError) as error:
-            raise ValueError(f"{path} holds no agent of a grid: {error}") from None
+        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} holds no agent of a grid, or is damaged: {error}") from None
         first, count = grid.bins
         agent = cls(grid, stationary=len(found["counts"]) == 1 and grid.horizon > 1)
         mine: dict[str, Any] = {
@@ -665,17 +706,11 @@ class GridAgent:
             raise ValueError(f"{name} has shape {np.shape(s)}; give one, [d] with d = {self.system.n_axes}")
         return np.array(rows[0])
 
-    def _look_for_edges(self, after: Floats) -> None:
+    def _edges(self, after: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """[d] twice: whether a state is at the low edge of a clipped axis, and at the high one."""
         grid = self.system
-        near = EDGE * (grid.high - grid.low)
-        for k, rule in enumerate(grid.boundary):
-            if rule == "clip" and (after[k] <= grid.low[k] + near[k] or after[k] >= grid.high[k] - near[k]):
-                self._warn(
-                    CensoredWarning,
-                    f"the next state {after} is at an edge of axis {k}, which hides how far beyond W went; it is taken "
-                    "for the nearest that explains it, which biases what is learned: pass disturbance=W, or state a "
-                    "larger box",
-                )
+        near, clips = EDGE * (grid.high - grid.low), np.array([rule == "clip" for rule in grid.boundary])
+        return clips & (after <= grid.low + near), clips & (after >= grid.high - near)
 
     def _warn(self, kind: type[Warning], message: str) -> None:
         if kind not in self._warned:
