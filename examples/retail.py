@@ -1,8 +1,9 @@
 """Ordering CDs: real retail demand, day by day, from the shelf of an online shop of 1997.
 
 The shop buys at 8, sells at 12, pays 150 for every delivery and 0.05 a day for every CD on the shelf; who finds it
-empty buys elsewhere. It learns from the first 70 % of the weeks and is judged by the rest. Run it with
-``python examples/retail.py``; ``ucbf learn inventory --demand examples/data/cdnow.csv`` does the same from a shell.
+empty buys elsewhere. The first 91 days, in which the customers were still being won, are left out; of the weeks after
+that it learns from the first 70 % and is judged by the rest. Run it with ``python examples/retail.py``; from a shell,
+``ucbf learn inventory --demand FILE --price 12 --unit-cost 8 --order-cost 150 --holding 0.05`` does it for any file.
 """
 
 from __future__ import annotations

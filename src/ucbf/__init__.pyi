@@ -1,7 +1,9 @@
+from ucbf import advice as advice
 from ucbf import data as data
 from ucbf import estimators as estimators
 from ucbf import figures as figures
 from ucbf import grid as grid
+from ucbf import policies as policies
 from ucbf import systems as systems
 from ucbf import theory as theory
 from ucbf.advice import Advice as Advice

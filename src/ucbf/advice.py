@@ -109,6 +109,7 @@ class Day:
     policy: Policy
     rules: dict[str, Policy]
     name: str  # "weekday", "weekend", a date where every day differs, or nothing
+    kind: str  # "weekday", "weekend" or nothing
 
     @property
     def amounts(self) -> Disturbance:
@@ -355,6 +356,7 @@ class _Field:
                 policy=ready.policy(made, names, spacing),
                 rules={n: ready.policy(rule, names, spacing) for n, rule in ready.rules(law, system).items()},
                 name=episodes.kinds[k] if history.changes is None else episodes.starts[k],
+                kind=episodes.kinds[k],
             )
         return self._days[id(ready)]
 

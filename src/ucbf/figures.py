@@ -212,7 +212,7 @@ def law_panel(ax: Axes, advice: Advice) -> None:
     steps = np.arange(1, H + 1)
     low, middle, high = (np.array([_quantile(law, h, share) * unit for h in range(H)]) for share in (0.1, 0.5, 0.9))
     rng = np.random.default_rng(0)
-    kind = advice.last.name if advice.last.name in advice.training.kinds else ""
+    kind = advice.last.kind
     for part, colour, label in ((advice.training, "#999999", "learned from"), (advice.test, "#D55E00", "afterwards")):
         amounts = part.amounts[[not kind or k == kind for k in part.kinds]]
         if len(amounts):
@@ -224,7 +224,7 @@ def law_panel(ax: Axes, advice: Advice) -> None:
     ax.hlines(middle, edges[:-1], edges[1:], color="#0072B2", label="learned, middle")
     _name_steps(ax, advice.policy)
     ax.set(ylabel=advice.ready.amount_name)
-    ax.set_title(_on(f"The law of the {advice.ready.amount_name}", advice.last.name), loc="left", fontsize=11)
+    ax.set_title(_on(f"The law of the {advice.ready.amount_name}", kind), loc="left", fontsize=11)
     for handle in ax.legend(frameon=False, fontsize=8, ncols=2).legend_handles[:2]:
         if handle is not None:
             handle.set_alpha(0.9)
