@@ -18,7 +18,7 @@ from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, w
 from ucbf.system import System, once
 
 RENEWALS = ("episode", "few")
-LOOKS = frozenset(int(50 * 2 ** (i / 2)) for i in range(60))  # episodes after which the model is checked
+LOOKS = frozenset(50 * 2**i for i in range(40))  # episodes after which the model is checked
 
 
 class InformedAgent(CompiledAgent):
