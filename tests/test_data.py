@@ -126,7 +126,7 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("3\n4\n", "row 1: numbers instead of the names of columns"),
         ("", "row 1: empty"),
         ("a,b\n1,2\n3,4\n", "which column\\? Those with numbers are 'a', 'b'"),
-        ("date,name,where\n2024-01-01,x,y\n2024-01-02,y,z\n", "which column\\? Those are 'name', 'where'"),
+        ("date,name,where\n2024-01-01,x,y\n2024-01-02,y,z\n", "no column holds numbers; there are 'name', 'where'"),
         ("date,units\n2024-01-01 00:00,3\n2024-01-01 00:07,4\n", "rows are 0:07:00 apart"),
     ],
 )
@@ -176,6 +176,12 @@ def test_independence_is_accepted_where_it_holds_and_refused_where_not():
     assert not found.ok
     assert found.lag_one == pytest.approx(0.5, abs=0.1)
     assert "NOT independent" in str(found)
+
+
+def test_one_episode_tells_nothing_of_independence():
+    found = data.independence(np.arange(7.0)[None])
+    assert found.ok is None
+    assert "cannot be tested" in str(found)
 
 
 @pytest.mark.parametrize("shape", [(30, 7), (3, 12), (2, 5)])

@@ -46,7 +46,8 @@ def test_one_command_writes_policy_law_agent_picture_and_page(shop):
     page = (out / "summary.md").read_text()
     assert page in printed
     assert "28 to learn from, 12 to judge by" in page
-    assert "unit_cost 4, order_cost 8, holding 0.5" in page
+    assert "With price 10, unit_cost 4, order_cost 8, holding 0.5." in page
+    assert "Not given, and assumed: horizon 7, unit 1" in page
     assert "nothing speaks against independence" in page
     assert "order up to" in page
     with (out / "policy.csv").open() as file:
@@ -101,7 +102,7 @@ def test_mistakes_get_one_line_and_exit_code_2(shop, change, message):
 def test_a_bad_file_is_told_by_the_command(tmp_path):
     (tmp_path / "bad.csv").write_text("date,units\n2024-01-01,3\n2024-01-02,-4\n")
     done = run("inventory", "--demand", "bad.csv", cwd=tmp_path)
-    said = "ucbf: bad.csv, row 3, column 'units': -4 is below 0, the least that makes sense here\n"
+    said = "ucbf: bad.csv, row 3, column 'units': -4 is below 0, the least that makes sense here; correct it\n"
     assert (done.returncode, done.stderr) == (2, said)
 
 
@@ -232,11 +233,10 @@ def test_weekdays_and_weekends_have_policies_of_their_own():
 
 def test_no_demand_is_ever_below_zero():
     quiet = np.random.default_rng(0).poisson((1, 1, 1, 1, 1, 12, 12), (30, 7)).astype(float)
-    found = ucbf.advise(
-        Inventory(capacity=40, max_demand=30), data.episodes(data.Series(quiet.ravel(), None, "u", "m"), 7)
-    )
+    weeks = data.episodes(data.Series(quiet.ravel(), None, "u", "m"), 7)
+    found = ucbf.advise(Inventory(capacity=40, max_demand=30), weeks, pooled=True)
     law = found.last.amounts
-    assert found.pooled
+    assert "that is NOT the same" in advice.summary(found)
     assert law.pmf[:, law.values < 0].sum() == 0
     np.testing.assert_allclose(law.pmf.sum(axis=1), 1)
 
@@ -252,6 +252,7 @@ def test_few_episodes_prove_nothing():
     assert np.isnan(found.loss)
     page = advice.summary(found)
     assert "not to be told from 4 episodes" in page
+    assert "take it as a first guess" in page
     assert "So few episodes (2) do not settle who is better" in page
 
 

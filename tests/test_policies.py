@@ -153,3 +153,15 @@ def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
             else:
                 said[:] = amount
         np.testing.assert_array_equal(amounts, said)
+
+
+def test_a_rule_with_two_sides():
+    station = ucbf.System(
+        lambda s, a: s + a - 2, 0.0, 1, "clip", disturbance_range=(-2, 2), n_states=9, n_actions=5,
+        allowed=lambda s, a: (s + a - 2 >= 0) & (s + a - 2 <= 8),
+    )  # fmt: skip
+    words = Words(state="bikes", action="van", amounts=np.arange(-2.0, 3), verb="bring")
+    rule = ucbf.Policy(station, np.array([4, 4, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]
+    assert rule.text == "bring up to 3, down to 5 (at most 2 or -2 at once)"
+    odd = ucbf.Policy(station, np.array([4, 3, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]
+    assert odd.kind in {"none", "pieces"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,10 @@ from ucbf.system import System
 from ucbf.systems.base import Ready
 from ucbf.world import World
 
-FEW = 50  # training episodes: with fewer, steps are pooled around their profile
+FEW = 20  # training episodes of a kind: with fewer, steps are pooled around their profile
 LEAST = 8  # episodes: with fewer, nothing is estimated of a loss, and no verdict given
 RESAMPLED = 100  # histories for the estimate of what is lost
-LEARNED, LEARNING = "learned", "learned, and learning on"
+LEARNED, LEARNING = "learned", "still learning"
 # Student's t at 97.5 %, for 1, 2, ... degrees of freedom
 STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
@@ -147,9 +147,9 @@ def advise(
         The share of the episodes that is learned from; 1 judges nothing.
     pooled
         Whether W is what is left after the profile, with one law for all steps; else every step has a law of its own.
-        The profile is that of ``ready`` or ``changes`` if they give one, else the mean of every step (of weekdays and
-        weekends apart, where an episode is a day). None: pooled if there are such kinds of days, or fewer than 50
-        episodes to learn from.
+        The profile is that of ``ready`` or ``changes`` if they give one, else the mean of every step. Where an episode
+        is a day, weekdays and weekends are kept apart either way. None: pooled if there are fewer than 20 episodes of
+        a kind to learn from.
     changes
         [K] parameters of the system that differ from episode to episode and are known before it: the day's prices, or
         a forecast as the day's ``profile``.
@@ -172,12 +172,14 @@ def advise(
         raise ValueError(
             f"episodes have {episodes.amounts.shape[1]} steps, the system {ready.horizon}; make them alike"
         )
+    if len(episodes) < 2:
+        raise ValueError(f"there is {len(episodes)} episode; at least 2 are needed, to learn from and to judge by")
     _check_amounts(ready, episodes)
     goes_on = changes is None if ongoing is None else ongoing
     history = _History(ready, episodes, train, pooled, changes)
     first = history.first
-    counted = history.counted(first.amounts)
-    field = _Field(history, counted.law, goes_on)
+    counted = {kind: history.counted(first.amounts, kind) for kind in dict.fromkeys(episodes.kinds)}
+    field = _Field(history, {kind: agent.law for kind, agent in counted.items()}, goes_on)
     start_index = _start(history.on(0), start)
     work = _Work(progress, (RESAMPLED if len(first) >= LEAST else 0) + len(field.names) + 1)
     rewards: dict[str, NDArray[np.float64]] = {}
@@ -197,7 +199,7 @@ def advise(
         independence=independence(history.disturbances()[: len(first)]),
         pooled=history.together,
         ongoing=goes_on,
-        certificate=counted.moved_to(field.system(shown)).certificate(p),
+        certificate=counted[episodes.kinds[shown]].moved_to(field.system(shown)).certificate(p),
         value=field.value(start_index),
         loss=_estimated_loss(history, field, shown, start_index, work),
         start=start_index * ready.unit,
@@ -233,7 +235,7 @@ def _check_amounts(ready: Ready, episodes: Episodes) -> None:
         k, h = wrong[0]
         raise UserError(
             f"{series.source}, column {series.name!r}: {ready.amount_name} {episodes.amounts[k, h]:g} (episode of "
-            f"{episodes.starts[k]}, step {h + 1}) is outside {low:g}..{high:g}; declare a wider range"
+            f"{episodes.starts[k]}, step {h + 1}) is outside {low:g}..{high:g}; declare a wider range ({ready.limits})"
         )
     if np.ptp(episodes.amounts) > 0 and not np.ptp(ready.units(episodes.amounts)):
         raise UserError(
@@ -256,8 +258,8 @@ class _History:
         self.episodes, self.changes = episodes, changes
         self.first, self.rest = episodes.split(train)
         self.ready = ready if changes is None else ready.anchored(changes[: len(self.first)])
-        mixed = len(set(self.first.kinds)) > 1  # weekdays and weekends, which one law a step would mix up
-        self.together = mixed or len(self.first) < FEW if pooled is None else pooled
+        fewest = min(self.first.kinds.count(kind) for kind in set(self.first.kinds))
+        self.together = fewest < FEW if pooled is None else pooled
         given = ready.profiled or any("profile" in change for change in changes or ())
         self.profiles = self.profiles_of(self.first.amounts) if self.together and not given else {}
         self._seen: dict[tuple[Any, ...], Ready] = {}
@@ -289,7 +291,7 @@ class _History:
         if self.changes is not None:
             return [shown]
         last = {kind: k for k, kind in enumerate(self.episodes.kinds)}
-        return sorted(last.values())
+        return [last[kind] for kind in sorted(last)]
 
     def follow(self, n: int) -> NDArray[np.float64]:
         """[n, n] how often one kind of day came after another, of those that :meth:`kinds` gives."""
@@ -307,49 +309,57 @@ class _History:
         amounts = np.clip(self.episodes.amounts, *self.ready.amount_range)  # beyond it by less than half a unit
         return np.concatenate([self.on(k).disturbances(amounts[k : k + 1]) for k in range(len(amounts))])
 
-    def counted(self, amounts: NDArray[np.float64]) -> UCBVIf:
-        """An agent that has counted W of training episodes with these amounts."""
+    def counted(self, amounts: NDArray[np.float64], kind: str) -> UCBVIf:
+        """An agent that has counted W of training episodes with these amounts: of all if pooled, else of one kind."""
         profiles = self.profiles_of(amounts) if self.profiles else {}
         amounts = np.clip(amounts, *self.ready.amount_range)
-        days = [self._with(k, profiles) for k in range(len(amounts))]
-        agent = UCBVIf(days[-1].system, stationary=self.together)
-        agent.warm_start(np.concatenate([day.disturbances(amounts[k : k + 1]) for k, day in enumerate(days)]))
+        counts = self.together or kind not in self.first.kinds
+        days = {k: self._with(k, profiles) for k, each in enumerate(self.first.kinds) if counts or each == kind}
+        agent = UCBVIf(next(reversed(days.values())).system, stationary=self.together)
+        agent.warm_start(np.concatenate([day.disturbances(amounts[k : k + 1]) for k, day in days.items()]))
         return agent
 
 
 class _Field:
     """Everyone who is compared, each in the system of the day; all are told the same law."""
 
-    def __init__(self, history: _History, law: Disturbance, ongoing: bool) -> None:
-        self.history, self.law, self.ongoing = history, law, ongoing
-        self._days: dict[int, Day] = {}
-        self._systems: dict[int, System] = {}
+    def __init__(self, history: _History, laws: dict[str, Disturbance], ongoing: bool) -> None:
+        self.history, self.laws, self.ongoing = history, laws, ongoing
+        self._days: dict[tuple[int, str], Day] = {}
+        self._systems: dict[tuple[int, str], System] = {}
         self.names = [LEARNED, *self.day(0).rules, LEARNING]
 
-    def law_on(self, ready: Ready) -> Disturbance:
-        """The law of W around the profile of a day, without amounts that cannot be."""
-        return ready.within_range(self.law)
+    def law_on(self, k: int) -> Disturbance:
+        """The law of W in episode k, around its profile, without amounts that cannot be."""
+        return self.history.on(k).within_range(self.laws[self.history.episodes.kinds[k]])
+
+    def _key(self, k: int) -> tuple[int, str]:
+        """What episodes that are alike have in common."""
+        return id(self.history.on(k)), self.history.episodes.kinds[k]
 
     def system(self, k: int) -> System:
         """That of episode k; where business goes on, with the worth of the episodes after it."""
         ready = self.history.on(k)
         if not self.ongoing:
             return ready.system
-        if id(ready) not in self._systems:
-            days = [self.history.on(i) for i in self.history.kinds(k)]
-            laws = [self.law_on(day) for day in days]
-            made = endless_mix([day.system for day in days], laws, self.history.follow(len(days)))
-            self._systems.update({id(day): system for day, system in zip(days, made, strict=True)})
-        return self._systems[id(ready)]
+        if self._key(k) not in self._systems:
+            alike = self.history.kinds(k)
+            made = endless_mix(
+                [self.history.on(i).system for i in alike],
+                [self.law_on(i) for i in alike],
+                self.history.follow(len(alike)),
+            )
+            self._systems.update({self._key(i): system for i, system in zip(alike, made, strict=True)})
+        return self._systems[self._key(k)]
 
     def day(self, k: int) -> Day:
         """What to do in episode k."""
         history, ready = self.history, self.history.on(k)
-        if id(ready) not in self._days:
-            law, system, episodes = self.law_on(ready), self.system(k), history.episodes
+        if self._key(k) not in self._days:
+            law, system, episodes = self.law_on(k), self.system(k), history.episodes
             made = plan(system, law)
             names, spacing = episodes.names, episodes.series.spacing
-            self._days[id(ready)] = Day(
+            self._days[self._key(k)] = Day(
                 ready=ready,
                 law=law,
                 plan=made,
@@ -358,7 +368,7 @@ class _Field:
                 name=episodes.kinds[k] if history.changes is None else episodes.starts[k],
                 kind=episodes.kinds[k],
             )
-        return self._days[id(ready)]
+        return self._days[self._key(k)]
 
     def value(self, start: int) -> float:
         """What an episode is expected to bring, on average; where business goes on, beyond what it leaves behind."""
@@ -378,13 +388,15 @@ class _Field:
         found: dict[str, Callable[[int], Player]] = {LEARNED: lambda k: self.day(begin + k).policy}
         for name in self.names[1:-1]:
             found[name] = self._follower(name, begin)
-        now = [self.learner(begin)]
+        now: dict[str, UCBVIf] = {}  # each kind of day has its own
 
         def learning(k: int) -> Player:
-            system = self.system(begin + k)
-            if now[0].system is not system:
-                now[0] = now[0].moved_to(system)
-            return now[0]
+            system, kind = self.system(begin + k), self.history.episodes.kinds[begin + k]
+            if kind not in now:
+                now[kind] = self.learner(begin + k)
+            elif now[kind].system is not system:
+                now[kind] = now[kind].moved_to(system)
+            return now[kind]
 
         return {**found, LEARNING: learning}
 
@@ -400,7 +412,7 @@ class _Field:
     def learner(self, k: int) -> UCBVIf:
         """An agent that starts from what was learned, as a prior worth the episodes it is from."""
         episodes = len(self.history.first)
-        return UCBVIf(self.system(k), prior=self.law_on(self.history.on(k)), prior_weight=episodes)
+        return UCBVIf(self.system(k), prior=self.law_on(k), prior_weight=episodes)
 
 
 def _estimated_loss(history: _History, field: _Field, k: int, start: int, work: _Work) -> float:
@@ -409,7 +421,7 @@ def _estimated_loss(history: _History, field: _Field, k: int, start: int, work: 
     if n < LEAST:
         return float("nan")
     ready, system = history.on(k), field.system(k)
-    world, first = World(system, field.law_on(ready)), start - ready.system.state_offset
+    world, first = World(system, field.law_on(k)), start - ready.system.state_offset
     best, rng, missed = float(optimal(world).v[0, first]), np.random.default_rng(0), []
     kinds = np.array(history.first.kinds)
     for _ in range(RESAMPLED):
@@ -417,7 +429,7 @@ def _estimated_loss(history: _History, field: _Field, k: int, start: int, work: 
         for kind in set(kinds.tolist()):
             members = np.flatnonzero(kinds == kind)
             drawn[members] = rng.choice(members, len(members))
-        other = history.counted(history.first.amounts[drawn])
+        other = history.counted(history.first.amounts[drawn], history.episodes.kinds[k])
         there = ready
         if history.profiles:
             profiles = history.profiles_of(history.first.amounts[drawn])
@@ -431,45 +443,62 @@ def _estimated_loss(history: _History, field: _Field, k: int, start: int, work: 
 # -- in words -----------------------------------------------------------------------------------------------
 
 
-def summary(advice: Advice) -> str:
-    """One page in Markdown."""
-    parts = [_of_the_data(advice), _of_the_policy(advice), _of_its_worth(advice), _of_the_comparison(advice)]
+def summary(advice: Advice, given: Collection[str] | None = None) -> str:
+    """One page in Markdown. given: the parameters that the user chose; the others are said to be assumed."""
+    parts = [_of_the_data(advice, given), _of_the_policy(advice), _of_its_worth(advice), _of_the_comparison(advice)]
     return "\n\n".join(parts) + "\n"
 
 
-def _of_the_data(advice: Advice) -> str:
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _of_the_data(advice: Advice, given: Collection[str] | None) -> str:
     ready, training, test, series = advice.ready, advice.training, advice.test, advice.training.series
     last = (test if len(test) else training).starts[-1]
-    dropped = f" {training.dropped} rows at the ends make no whole episode." if training.dropped else ""
+    dropped = f" {_count(training.dropped, 'row')} at the ends left out." if training.dropped else ""
+    amounts = np.concatenate([training.amounts, test.amounts])
+    rounded = int((np.abs(amounts / ready.unit - np.rint(amounts / ready.unit)) > 1e-9).sum())
+    note = f" {_count(rounded, 'value')} rounded to multiples of {ready.unit:g}." if rounded else ""
+    chosen = {name: name in given if given is not None else True for name in ready.described()}
+    said = [f"With {', '.join(ready.described(name) for name, mine in chosen.items() if mine) or 'nothing given'}."]
+    if not all(chosen.values()):
+        said.append(
+            f"Not given, and assumed: {', '.join(ready.described(n) for n, mine in chosen.items() if not mine)}."
+        )
     return (
         f"# {ready.kind.capitalize()}: a policy from {series.source}\n\n"
-        f"Column {series.name!r}, {len(series)} rows; episodes of {ready.horizon} steps, the first from "
-        f"{training.starts[0]}, the last from {last}: {len(training)} to learn from, {len(test)} to judge by.{dropped}"
-        f"\n\nWith {ready}."
+        f"Column {series.name!r}, {_count(len(series), 'row')}; episodes of {_count(ready.horizon, 'step')}, the first "
+        f"from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, {len(test)} to "
+        "judge by."
+        f"{dropped}{note}\n\n" + "\n\n".join(said)
     )
 
 
+def _date(text: str) -> str:
+    return text.removesuffix(" 00:00:00")
+
+
 def _of_the_policy(advice: Advice) -> str:
+    few = (
+        f"Learned from {_count(len(advice.training), 'episode')}: take it as a first guess.\n\n"
+        if len(advice.training) < LEAST
+        else ""
+    )
     parts = []
     for day in advice.days.values():
-        title = f"### {day.name}\n\n" if day.name else ""
+        title = f"### {_date(day.name)}\n\n" if day.name else ""
         parts.append(title + "\n".join(f"- {line}" for line in str(day.policy).splitlines()))
-    return "## What to do\n\n" + "\n\n".join(parts)
+    return f"## What to do\n\n{few}" + "\n\n".join(parts)
 
 
 def _of_its_worth(advice: Advice) -> str:
     amount, certificate = advice.ready.amount_name, advice.certificate
     bound = float(certificate.gap[round(advice.start / advice.ready.unit) - advice.ready.system.state_offset])
-    share = (
-        f"One law serves all steps, around the profile of the {amount}: the spread is taken to be the same."
-        if advice.pooled
-        else "Every step has a law of its own."
-    )
     lost = (
-        f"{_number(advice.loss)} an episode at most, in 95 % of resampled histories"
-        + (" (that the spread is the same at every step is taken for granted here)." if advice.pooled else ".")
+        f"{_number(advice.loss)} an episode at most, in 95 % of resampled histories."
         if np.isfinite(advice.loss)
-        else f"not to be told from {len(advice.training)} episodes."
+        else f"not to be told from {_count(len(advice.training), 'episode')}."
     )
     lines = [
         f"Expected: {advice.value:.5g} an episode, if the future is like the past."
@@ -478,13 +507,28 @@ def _of_its_worth(advice: Advice) -> str:
         f"Proved, for independent steps: with {1 - certificate.p:.0%} probability no policy gets more than "
         f"{_number(bound)} an episode above it"
         + ("." if bound < abs(advice.value) else "; so few episodes prove next to nothing."),
-        f"Assumed: {advice.independence}. {share}",
+        f"Assumed: {advice.independence}.",
     ]
-    if not advice.independence.ok:
+    if advice.independence.ok is False:
         lines.append(
             f"What one step says of the next is not used. A forecast of the {amount} would use it: W is then its error."
         )
+    lines.append(_of_the_spread(advice))
     return "## What it is worth\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def _of_the_spread(advice: Advice) -> str:
+    """What pooling takes for granted, and whether the data look like it."""
+    if not advice.pooled:
+        return "Every step has a law of its own."
+    amounts = advice.training.amounts[[kind == advice.last.kind for kind in advice.training.kinds]]
+    spread = amounts.std(axis=0)
+    text = (
+        f"One law serves all steps, around the profile of the {advice.ready.amount_name}: the spread is taken to be "
+        f"the same. In the data it is from {spread.min():.3g} to {spread.max():.3g}"
+    )
+    uneven = len(amounts) >= LEAST and spread.max() > 2 * max(float(spread.min()), advice.ready.unit / 4)
+    return text + (": that is NOT the same. Try a law for every step (pooled=False, --no-pool)." if uneven else ".")
 
 
 def _number(x: float) -> str:
@@ -504,11 +548,16 @@ def _of_the_comparison(advice: Advice) -> str:
     verdict = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
     if n < LEAST:
         verdict = f"So few episodes ({n}) do not settle who is better"
-    cells = [
-        [r["policy"], f"{r['reward']:.5g}", f"{r['ahead']:+.4g} ({r['low']:+.4g}, {r['high']:+.4g})"] for r in rows
-    ]
+
+    def ahead(row: dict[str, Any]) -> str:
+        if row["policy"] == LEARNED:
+            return ""
+        bounds = f"({row['low']:+.4g}, {row['high']:+.4g})" if np.isfinite(row["low"]) else "(unknown)"
+        return f"{row['ahead']:+.4g} {bounds}"
+
+    cells = [[row["policy"], f"{row['reward']:.5g}", ahead(row)] for row in rows]
     table = markdown_table(["policy", "reward an episode", "learned is ahead by (95 %)"], cells)
-    return f"## In the {n} episodes that followed\n\n{verdict}.\n\n{table.strip()}"
+    return f"## In the {_count(n, 'episode')} that followed\n\n{verdict}.\n\n{table.strip()}"
 
 
 # -- sensible parameters ------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ class Certificate:
     lower: Array  # [S]
     p: float
 
+    def __repr__(self) -> str:
+        return f"Certificate(gap {self.gap.min():.4g} to {self.gap.max():.4g} over the first states, p={self.p:g})"
+
     @property
     def gap(self) -> Array:
         """[S] a bound on V*(s) - V^π(s)."""

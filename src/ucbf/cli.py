@@ -35,7 +35,10 @@ Out = Annotated[Path | None, Parameter(help="Folder of the results; results/NAME
 
 def read_whole(_: object, tokens: Sequence[Token]) -> int:
     """A flag that is a whole number; 2.5 is none."""
-    return int(tokens[0].value)
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value} is not a whole number") from None
 
 
 Seed = Annotated[int, Parameter(converter=read_whole, help="Everything random follows from it.")]

@@ -42,8 +42,8 @@ class Reading:
     train
         Share of the episodes to learn from; the rest judges.
     pool
-        One law for all steps, around their means (weekdays and weekends apart, where an episode is a day); the default
-        for such days, and with fewer than 50 episodes to learn from.
+        One law for all steps, around their means; the default with fewer than 20 episodes of a kind (weekdays and
+        weekends, where an episode is a day) to learn from.
     config
         TOML file with costs and sizes, such as order_cost = 150; flags override it.
     out
@@ -85,7 +85,7 @@ USUAL = Reading()
 
 @learn.command
 def inventory(*, demand: File, reading: Reading = USUAL, costs: InventoryFlags = InventoryFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
-    """Learn what to order from a series of demand."""
+    """Learn what to order from a series of demand: what was asked for, not what was sold."""
     _advise(Inventory, reading.series(demand, reading.column, 0), reading, costs)
 
 
@@ -118,6 +118,8 @@ def battery(
 def _given(kind: type[Ready], flags: Any, config: Path | None) -> dict[str, Any]:
     """What the user said, in the file and, which goes before it, on the command line."""
     said: dict[str, Any] = {}
+    if config is not None and not config.is_file():
+        raise UserError(f"there is no file {str(config)!r} (--config)")
     if config is not None:
         try:
             said = tomllib.loads(config.read_text(encoding="utf-8"))
@@ -147,18 +149,21 @@ def _advise(
 ) -> None:
     """Learn, judge, and write what came of it."""
     given = _given(kind, flags, reading.config)
+    chosen = set(given)
+    folder = reading.out or Path("results") / kind.kind
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; give a folder (--out)")
     try:
         horizon = whole("horizon", given.setdefault("horizon", STEPS.get(series.spacing or "", 10)), 1)
-        episodes = data.episodes(series, horizon)
+        episodes = data.episodes(series, horizon, least=LEAST)
         changes = None if prices is None else _daily(prices, episodes)
         ready = kind(**advice.suggested(kind, episodes.amounts, given))
         with progress_bar("steps") as progress:
             found = advice.advise(ready, episodes, reading.train, reading.pool, changes, progress=progress)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
-    folder = reading.out or Path("results") / kind.kind
     folder.mkdir(parents=True, exist_ok=True)
-    page = advice.summary(found)
+    page = advice.summary(found, chosen)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
         tables["comparison.csv"] = found.comparison()
@@ -171,6 +176,7 @@ def _advise(
     print(f"written to {folder}: {', '.join(['summary.md', *tables, 'agent.npz', *names])}")
 
 
+LEAST = 4  # episodes
 STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, by the spacing of the series
 
 

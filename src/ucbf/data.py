@@ -158,6 +158,8 @@ class _Table:
 def _table(source: Any) -> _Table:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
+        if path.is_dir():
+            raise UserError(f"{path} is a folder; give a file")
         if not path.is_file():
             raise UserError(f"there is no file {str(path)!r}")
         return _parquet(path) if path.suffix.lower() in {".parquet", ".pq"} else _csv(path)
@@ -244,7 +246,9 @@ def _value_column(table: _Table, column: str | None, dates: str | None) -> str:
     numeric = [n for n in names if table.columns[n] and _number(table.columns[n][0]) is not None]
     if len(numeric) != 1:
         found = ", ".join(map(repr, numeric or names)) or "none"
-        raise UserError(f"{table.source}: which column? Those {'with numbers ' if numeric else ''}are {found}")
+        if not numeric:
+            raise UserError(f"{table.source}: no column holds numbers; there are {found}")
+        raise UserError(f"{table.source}: which column? Those with numbers are {found}; say which (column, --column)")
     return numeric[0]
 
 
@@ -255,7 +259,11 @@ def _numbers(table: _Table, name: str, least: float | None) -> NDArray[np.float6
         value = _number(cell)
         nothing = cell is None or (isinstance(cell, str) and cell.lower() in MISSING)
         if nothing or (value is not None and np.isnan(value)):
-            raise table.error(i, name, "no value; fill it in, or leave the row out and say what a gap means")
+            raise table.error(
+                i,
+                name,
+                "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)",
+            )
         if value is None:
             hint = (
                 "; write numbers with a decimal point and without separators of thousands" if "," in str(cell) else ""
@@ -264,7 +272,7 @@ def _numbers(table: _Table, name: str, least: float | None) -> NDArray[np.float6
         if not np.isfinite(value):
             raise table.error(i, name, f"{value} is not a finite number")
         if least is not None and value < least:
-            raise table.error(i, name, f"{value:g} is below {least:g}, the least that makes sense here")
+            raise table.error(i, name, f"{value:g} is below {least:g}, the least that makes sense here; correct it")
         values[i] = value
     return values
 
@@ -323,7 +331,10 @@ def _times(table: _Table, name: str, date_format: str | None) -> list[datetime]:
     formats = FORMATS if date_format is None else (date_format,)
     possible = _fits(cells[0], formats) if cells else []
     if not possible:
-        raise table.error(0, name, f"{str(cells[0])[:40]!r} is not a date that is understood; pass date_format")
+        how = (
+            f"written as {date_format}" if date_format else "that is understood; say how it is written (--date-format)"
+        )
+        raise table.error(0, name, f"{str(cells[0])[:40]!r} is not a date {how}")
     read = {form: [_parsed(cell, form) for cell in cells] for form in possible}
     whole_ones = {form: times for form, times in read.items() if None not in times}
     if not whole_ones:
@@ -475,9 +486,9 @@ class Independence:
     n: int
 
     @property
-    def ok(self) -> bool:
-        """Whether nothing speaks against it."""
-        return self.p >= 0.01
+    def ok(self) -> bool | None:
+        """Whether nothing speaks against it, at 1 %; None where there is too little to tell."""
+        return None if np.isnan(self.p) else self.p >= 0.01
 
     def __str__(self) -> str:
         lag, correlation = self.strongest
@@ -487,6 +498,8 @@ class Independence:
         often = f"a random order looks as dependent {self.p:.1%} of the time" if self.p > 0.001 else (
             "not one random order in a thousand looks as dependent"
         )  # fmt: skip
+        if self.ok is None:
+            return "independence cannot be tested from one episode"
         if self.ok:
             return f"nothing speaks against independence: {found} ({self.n} steps; {often})"
         return f"the steps are NOT independent: {found} ({self.n} steps; {often})"
@@ -506,10 +519,9 @@ def independence(amounts: ArrayLike, seed: int = 0) -> Independence:
     lags = min(LAGS, left.size // 2)
     found = _correlations(left.ravel(), lags)
     rng = np.random.default_rng(whole("seed", seed, 0))
-    by_step = len(left) > 1  # what a step takes with it wherever it goes, its mean and spread, stays as it is
-    as_strong = 0
-    for _ in range(SHUFFLES):
-        shuffled = rng.permuted(left, axis=0 if by_step else None)
+    as_strong = 0.0 if len(left) > 1 else np.nan
+    for _ in range(SHUFFLES if len(left) > 1 else 0):  # each step keeps its mean and spread
+        shuffled = rng.permuted(left, axis=0)
         as_strong += float(np.sum(_correlations(shuffled.ravel(), lags) ** 2)) >= float(np.sum(found**2))
     top = int(np.abs(found).argmax())
     return Independence(float(found[0]), (top + 1, float(found[top])), (1 + as_strong) / (1 + SHUFFLES), left.size)

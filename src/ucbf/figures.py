@@ -245,9 +245,7 @@ def _comparison_panel(ax: Axes, advice: Advice) -> None:
         ax.plot(row["ahead"], y, marker="o", color=colour)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set(yticks=range(len(rows)), yticklabels=[row["policy"] for row in rows], ylim=(-0.7, len(rows) - 0.3))
-    ax.set_xlabel(
-        f"reward an episode by which the learned policy is ahead\n({len(advice.test)} episodes; 95 % intervals)"
-    )
+    ax.set_xlabel(f"learned is ahead by (reward an episode)\n({len(advice.test)} episodes; 95 % intervals)")
     ax.set_title("Afterwards, against simple rules", loc="left", fontsize=11)
     _quiet(ax)
 

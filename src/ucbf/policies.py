@@ -20,7 +20,12 @@ MOST_PIECES = 4  # of a rule that can still be read
 
 
 class Words(NamedTuple):
-    """What things are called, and what an index means."""
+    """What things are called, and what an index means.
+
+    state, action, step: their names, in tables and pictures; unit: how much one state is; amounts: [A] what each action
+    means, else its number; verb: of an action that raises the state, as "order" in "order up to 23"; steps: [H] names
+    of the steps, else they are numbered from 1
+    """
 
     state: str = "state"
     action: str = "action"
@@ -36,7 +41,8 @@ class Rule(NamedTuple):
 
     kind: "up to" (raise the state to ``level`` when it is below ``threshold``), "down to" (lower it to ``level`` when
     it is above ``threshold``), "amount" (lower it by ``threshold``, or to the end, and to ``level`` where that is
-    more), "pieces" (one action for each range of states) or "none"
+    more), "between" (raise it to ``threshold`` from low states, lower it to ``level`` from high ones), "pieces" (one
+    action for each range of states) or "none"
     """
 
     kind: str
@@ -154,7 +160,11 @@ class Policy:
         acts = np.abs(amounts) > 1e-9
         if not acts.any():
             return Rule("pieces", self._do(0.0))
-        if self.words.verb is not None:
+        if (amounts > 0).any() and (amounts < 0).any():
+            rule = self._between(amounts, states)
+            if rule is not None:
+                return rule
+        elif self.words.verb is not None:
             rule = self._up_to(amounts, states, acts)
             if rule is not None:
                 return rule
@@ -210,6 +220,30 @@ class Policy:
         limit = f", at most {most:g}" if beyond.any() else ""
         when = f" when above {threshold:g}" if threshold > level + 1e-9 else ""
         return Rule("down to", f"{self.words.action} down to {level:g}{limit}{when}", threshold, level)
+
+    def _between(self, amounts: NDArray[np.float64], states: NDArray[np.float64]) -> Rule | None:
+        """Raise to one level from low states and lower to another from high ones, as far as a single action reaches."""
+        up, down = int((amounts > 0).sum()), int((amounts < 0).sum())
+        if not (amounts[:up] > 0).all() or not (amounts[-down:] < 0).all():
+            return None
+        least = float(0 if self.words.amounts is None else self.words.amounts.min())
+        reached = states + amounts
+        low, high = float(reached[:up].max()), float(reached[-down:].min())
+        if not np.allclose(amounts[:up], np.minimum(low - states[:up], self._most)):
+            return None
+        if not np.allclose(amounts[-down:], np.maximum(high - states[-down:], least)):
+            return None
+        verb = self.words.verb or self.words.action
+        above, below = float(states[up]), float(states[-down - 1])
+        when_low = f" when below {above:g}" if above < low - 1e-9 else ""
+        when_high = f" when above {below:g}" if below > high + 1e-9 else ""
+        limits = [
+            f"{x:g}"
+            for x, short in ((self._most, reached[0] < low - 1e-9), (least, reached[-1] > high + 1e-9))
+            if short
+        ]
+        limit = f" (at most {' or '.join(limits)} at once)" if limits else ""
+        return Rule("between", f"{verb} up to {low:g}{when_low}, down to {high:g}{when_high}{limit}", low, high)
 
     def _as_there_is(self, amounts: NDArray[np.float64], states: NDArray[np.float64]) -> Rule | None:
         """Lower the state by one amount, or as far as it goes, and from higher states down to a level."""

@@ -21,6 +21,7 @@ from ucbf.system import System
 from ucbf.world import World
 
 PerStep = float | tuple[float, ...]
+MOST_UNITS = 100_000  # that anything may have
 
 
 def _shown(value: Any) -> str:
@@ -50,6 +51,7 @@ class Ready(ABC):
     action_name: ClassVar[str]
     step_name: ClassVar[str]
     sign: ClassVar[int]  # whether the amount adds to the state (1) or is taken from it (-1)
+    limits: ClassVar[str] = "amount_range"  # the parameters that say how far the amount goes
     raises: ClassVar[str | None] = None  # the verb of an action that raises the state, as in "order up to 23"
 
     horizon: int
@@ -268,6 +270,10 @@ class Ready(ABC):
         value = real(name, getattr(self, name), low)
         if abs(value / self.unit - round(value / self.unit)) > 1e-9:
             raise ValueError(f"{name} is {value:g}, which is not a multiple of unit {self.unit:g}; change one of them")
+        if value / self.unit > MOST_UNITS:
+            raise ValueError(
+                f"{name} is {value:g}, more than {MOST_UNITS} times unit {self.unit:g}; take a coarser unit"
+            )
         return round(value / self.unit)
 
     @property
@@ -275,7 +281,8 @@ class Ready(ABC):
         """Whether a profile is given."""
         return bool(np.ndim(self.profile)) or self.profile != 0
 
-    def __str__(self) -> str:
-        """Its parameters, but for the profile."""
-        values = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "profile")
-        return ", ".join(f"{name} {_shown(value)}" for name, value in values if value is not None)
+    def described(self, name: str | None = None) -> Any:
+        """A parameter and its value in words; without a name, the names of all that have one, but for the profile."""
+        if name is not None:
+            return f"{name} {_shown(getattr(self, name))}"
+        return [f.name for f in fields(self) if f.name != "profile" and getattr(self, f.name) is not None]

@@ -55,6 +55,7 @@ class Battery(Ready):
     kind = "battery"
     amount_name, state_name, action_name, step_name = "net demand", "charge", "purchase", "hour"
     sign = -1
+    limits = "min_demand, max_demand"
     raises = "buy"
 
     horizon: int = 24

@@ -60,6 +60,7 @@ class Inventory(Ready):
     kind = "inventory"
     amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
     sign = -1
+    limits = "max_demand"
     raises = "order"
 
     horizon: int = 7

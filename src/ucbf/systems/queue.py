@@ -45,6 +45,7 @@ class Queue(Ready):
     kind = "queue"
     amount_name, state_name, action_name, step_name = "arrivals", "waiting", "service", "hour"
     sign = 1
+    limits = "max_arrivals"
 
     horizon: int = 12
     capacity: float = 20

@@ -47,6 +47,7 @@ class Reservoir(Ready):
     kind = "reservoir"
     amount_name, state_name, action_name, step_name = "inflow", "storage", "release", "month"
     sign = 1
+    limits = "max_inflow"
 
     horizon: int = 12
     capacity: float = 30

@@ -34,6 +34,7 @@ class Shower(Ready):
     kind = "shower"
     amount_name, state_name, action_name, step_name = "drift", "temperature", "turn", "second"
     sign = 1
+    limits = "drift"
 
     horizon: int = 60
     coldest: float = 0
