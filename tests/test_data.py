@@ -178,6 +178,14 @@ def test_independence_is_accepted_where_it_holds_and_refused_where_not():
     assert "NOT independent" in str(found)
 
 
+def test_kinds_of_days_are_not_taken_for_dependence():
+    rng = np.random.default_rng(0)
+    kinds = (["weekday"] * 5 + ["weekend"] * 2) * 8
+    days = rng.normal(0, 1, (56, 12)) + 5 * (np.array(kinds) == "weekend")[:, None]
+    assert not data.independence(days).ok
+    assert data.independence(days, kinds).ok
+
+
 def test_one_episode_tells_nothing_of_independence():
     found = data.independence(np.arange(7.0)[None])
     assert found.ok is None

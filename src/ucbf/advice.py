@@ -196,7 +196,7 @@ def advise(
         test=history.rest,
         agent=field.learner(shown),
         rewards=rewards,
-        independence=independence(history.disturbances()[: len(first)]),
+        independence=independence(history.disturbances()[: len(first)], first.kinds),
         pooled=history.together,
         ongoing=goes_on,
         certificate=counted[episodes.kinds[shown]].moved_to(field.system(shown)).certificate(p),

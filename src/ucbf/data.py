@@ -505,23 +505,36 @@ class Independence:
         return f"the steps are NOT independent: {found} ({self.n} steps; {often})"
 
 
-def independence(amounts: ArrayLike, seed: int = 0) -> Independence:
+def independence(amounts: ArrayLike, kinds: Sequence[str] | None = None, seed: int = 0) -> Independence:
     """Test the independence of [K, H] amounts or disturbances, once each step's mean and spread are taken out.
 
     The sum of the squared correlations at lags 1 to 10, against the same when every step is given to another episode,
     at random: exact, whatever the law of each step.
+
+    Parameters
+    ----------
+    kinds
+        [K] of each episode: only those of a kind, weekdays or weekends, are taken to be alike.
     """
     table = numbers("amounts", amounts)
     if table.ndim != 2 or table.size < 4:
         raise ValueError(f"amounts has shape {table.shape}; give [K, H] with at least four numbers")
-    spread = table.std(axis=0) if len(table) > 1 else np.ones(table.shape[1])
-    left = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    of = np.array(kinds if kinds is not None else [""] * len(table))
+    alike = [np.flatnonzero(of == kind) for kind in dict.fromkeys(of.tolist())]
+    left = np.zeros_like(table)
+    for members in alike:
+        part = table[members]
+        spread = part.std(axis=0)
+        left[members] = (part - part.mean(axis=0)) / np.where(spread > 0, spread, 1)
     lags = min(LAGS, left.size // 2)
     found = _correlations(left.ravel(), lags)
     rng = np.random.default_rng(whole("seed", seed, 0))
-    as_strong = 0.0 if len(left) > 1 else np.nan
-    for _ in range(SHUFFLES if len(left) > 1 else 0):  # each step keeps its mean and spread
-        shuffled = rng.permuted(left, axis=0)
+    testable = max(map(len, alike)) > 1
+    as_strong = 0.0 if testable else np.nan
+    for _ in range(SHUFFLES if testable else 0):
+        shuffled = np.empty_like(left)
+        for members in alike:
+            shuffled[members] = rng.permuted(left[members], axis=0)
         as_strong += float(np.sum(_correlations(shuffled.ravel(), lags) ** 2)) >= float(np.sum(found**2))
     top = int(np.abs(found).argmax())
     return Independence(float(found[0]), (top + 1, float(found[top])), (1 + as_strong) / (1 + SHUFFLES), left.size)
