@@ -161,7 +161,11 @@ def test_interrupted_while_it_compiles_it_stops_too(tmp_path):
     process = subprocess.Popen([*UCBF, "run", "study.toml"], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env)
     time.sleep(3)
     process.send_signal(2)
-    process.communicate(timeout=30)
+    try:
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
 
 

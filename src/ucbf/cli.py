@@ -343,13 +343,21 @@ def progress_bar(what: str = "runs") -> Iterator[Callable[[int, int], None]]:
 
 
 INTERRUPTED = threading.Event()
+PATIENCE = 5.0  # seconds after Ctrl-C within which everything has ended
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C once: stop. The flag is for where Python drops the exception, as while numba compiles. Twice: at once."""
+    """Ctrl-C once: stop. Twice: at once.
+
+    Python drops the exception where it comes at a bad moment, as it may while numba compiles: the flag is for that, and
+    a thread that ends it all, since what is stored is whole at any time.
+    """
     if INTERRUPTED.is_set():
         os._exit(130)
     INTERRUPTED.set()
+    last = threading.Timer(PATIENCE, os._exit, (130,))
+    last.daemon = True
+    last.start()
     raise KeyboardInterrupt
 
 
