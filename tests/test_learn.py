@@ -106,6 +106,7 @@ def test_a_bad_file_is_told_by_the_command(tmp_path):
     assert (done.returncode, done.stderr) == (2, said)
 
 
+@pytest.mark.slow
 def test_the_other_systems_have_their_commands(tmp_path):
     power = ["--demand", DATA / "power.csv", "--column", "demand_gwh", "--price-file", DATA / "power.csv"]
     prices = ["--price-column", "price_eur_per_mwh", "--unit", 2, "--shortage-price", 200]
@@ -115,6 +116,9 @@ def test_the_other_systems_have_their_commands(tmp_path):
     done = run("reservoir", "--inflow", DATA / "fulda.csv", "--unit", 20, "--train", 1, cwd=tmp_path)
     assert "release" in done.stdout
     assert "Nothing: all episodes were learned from" in done.stdout
+
+
+def test_a_queue_has_its_command(tmp_path):
     (tmp_path / "calls.csv").write_text("calls\n" + "\n".join(map(str, np.random.default_rng(0).poisson(4, 300))))
     service = ["--service", 0, 3, 6, "--service-cost", 0, 2, 9]
     done = run("queue", "--arrivals", "calls.csv", "--horizon", 5, *service, cwd=tmp_path)
