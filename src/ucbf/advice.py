@@ -181,13 +181,13 @@ def advise(
     counted = {kind: history.counted(first.amounts, kind) for kind in dict.fromkeys(episodes.kinds)}
     field = _Field(history, {kind: agent.law for kind, agent in counted.items()}, goes_on)
     start_index = _start(history.on(0), start)
-    work = _Work(progress, (RESAMPLED if len(first) >= LEAST else 0) + len(field.names) + 1)
-    rewards: dict[str, NDArray[np.float64]] = {}
-    if len(history.rest):
-        tested = history.disturbances()[len(first) :]
+    judged = field.names if len(history.rest) else []
+    work = _Work(progress, (RESAMPLED if len(first) >= LEAST else 0) + len(judged))
+    w, rewards = history.disturbances(), {}
+    if judged:
         for name, player in field.players(len(first)).items():
             accounts = lambda k: history.on(len(first) + k).system  # noqa: E731 - a name of its own says no more
-            rewards[name] = replay(player, tested, start=start_index, accounts=accounts).reward
+            rewards[name] = replay(player, w[len(first) :], start=start_index, accounts=accounts).reward
             work.done()
     shown = len(episodes) - 1
     return Advice(
@@ -196,7 +196,7 @@ def advise(
         test=history.rest,
         agent=field.learner(shown),
         rewards=rewards,
-        independence=independence(history.disturbances()[: len(first)], first.kinds),
+        independence=independence(w[: len(first)], first.kinds),
         pooled=history.together,
         ongoing=goes_on,
         certificate=counted[episodes.kinds[shown]].moved_to(field.system(shown)).certificate(p),
@@ -220,7 +220,7 @@ class _Work:
 
 def _start(ready: Ready, start: float | None) -> int:
     states = ready.system.states
-    begin = min(max(0, states[0]), states[-1]) if start is None else int(ready.units(start))
+    begin = ready.system.home if start is None else int(ready.units(start))
     if begin not in states:
         raise UserError(f"start is {start}; states go from {states[0] * ready.unit:g} to {states[-1] * ready.unit:g}")
     return begin

@@ -235,9 +235,8 @@ class GridEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
             )
         w = np.ravel(numbers("noise", self.noise(self.np_random, h)))
         grid.shared(w[None])  # an error if it is not of the right shape, or outside the declared range
-        raw = grid.f(h, self._state[None], chosen) + w
-        reward = float(grid.reward(h, self._state[None], chosen)[0] + grid.landing(h, raw)[0])
-        after = grid.meet_boundary(raw)
+        after, paid = grid.step(h, self._state[None], chosen, w)
+        reward = float(paid[0])
         self._state, self._h = after[0], h + 1
         over = self._h == grid.horizon
         if over:
@@ -320,11 +319,7 @@ class _Copies:
         for step in np.unique(h):
             at = h == step
             w[at] = law.low + invert(law.pmf[step % len(law.pmf)], uniforms[at])
-        reward = system.reward[h, s, actions]
-        raw = system.f[h, s, actions] + w
-        if system.landing is not None:
-            reward = reward + system.landing[h, raw - system.raw_states[0]]
-        s_next = system.meet_boundary(raw)
+        s_next, reward = system.step(h, s, actions, w)
         last = h == system.horizon - 1
         reward = reward + np.where(last, system.discount * system.terminal[s_next], 0.0)
         self.s[which], self.h[which] = s_next, h + 1

@@ -269,6 +269,11 @@ class Grid:
             z[:, k] = turned if rule == "wrap" else np.clip(z[:, k], self.low[k], self.high[k])
         return z
 
+    def step(self, h: int, states: Floats, actions: Floats, w: Floats) -> tuple[Floats, Floats]:
+        """[N, d] where a step ends, and [N] what it pays, landing included."""
+        raw = self.f(h, states, actions) + w
+        return self.meet_boundary(raw), self.reward(h, states, actions) + self.landing(h, raw)
+
     def residual(self, h: int, state: ArrayLike, action: int, next_state: ArrayLike) -> Floats:
         """[d] next_state - f: W, where no edge hides it. The shorter way round, where an axis wraps."""
         w = np.ravel(numbers("next state", next_state)) - self.f(h, np.ravel(state), self.actions[action])[0]
@@ -346,9 +351,11 @@ class Grid:
             """[1 or H, ...]: one step, where the function does not take the step."""
             return np.stack([table(h) for h in range(H if function is not None and function.per_step else 1)])
 
-        self._f.check_rows(self.f(0, states, actions), states, actions)
-        self._reward.check_rows(self.reward(0, states, actions), states, actions)
-        after = steps(self._f, lambda h: (self.f(h, states, actions) - self.low) / self.spacing)
+        f = steps(self._f, lambda h: self.f(h, states, actions))
+        self._f.check_rows(f[0], states, actions)
+        reward = steps(self._reward, lambda h: self.reward(h, states, actions))
+        self._reward.check_rows(reward[0], states, actions)
+        after = (f - self.low) / self.spacing
         exists = steps(self._allowed, lambda h: self.allowed(h, states, actions).reshape(S, A))
         self._check_inside(after.reshape(len(after), S, A, d), exists)
         stuck = np.argwhere(~exists.any(axis=2))
@@ -374,13 +381,12 @@ class Grid:
         where = [z[:, k] % n[k] if rule == "wrap" else np.clip(z[:, k], 0, n[k] - 1)
                  for k, rule in enumerate(self.boundary)]  # fmt: skip
         positions = self.low + z * self.spacing
-        reward = steps(self._reward, lambda h: self.reward(h, states, actions).reshape(S, A))
         rows = _indices(tuple(shape[:-1].tolist())) @ _strides(raw)[:-1] if d > 1 else np.zeros(1, np.int64)
         return kernels.Lattice(
             cell=frozen((cell @ _strides(shape)).reshape(len(after), S, A).astype(np.int32)),
             share=frozen(products.T.reshape(len(after), S, A, len(corners))),
             corners=frozen(corners @ _strides(shape)),
-            reward=frozen(np.where(exists, reward, -np.inf)),
+            reward=frozen(np.where(exists, reward.reshape(-1, S, A), -np.inf)),
             landing=frozen(steps(self._landing, lambda h: self.landing(h, positions))),
             next_state=frozen((np.stack(where, axis=1) @ _strides(n)).astype(np.int32)),
             rows=frozen(rows),
@@ -546,9 +552,8 @@ class GridPlan:
         total = np.zeros(len(s))
         for h in range(grid.horizon):
             actions = grid.actions[self.act(h, s)]
-            raw = grid.f(h, s, actions) + w[:, h]
-            total += grid.discount**h * (grid.reward(h, s, actions) + grid.landing(h, raw))
-            s = grid.meet_boundary(raw)
+            s, paid = grid.step(h, s, actions, w[:, h])
+            total += grid.discount**h * paid
         return total + grid.discount**grid.horizon * grid.terminal(s)
 
 

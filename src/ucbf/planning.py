@@ -65,8 +65,7 @@ def endless_mix(
     """As :func:`endless`, for several kinds of episodes: follow[i, j] is how often j comes after i."""
     for system, law in zip(systems, laws, strict=True):
         check_law(system, law)
-    states, discount = systems[0].states, systems[0].discount
-    home = min(max(0, states[0]), states[-1]) - states[0]
+    discount, home = systems[0].discount, systems[0].home - systems[0].state_offset
     ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
         days = zip(systems, ahead, laws, strict=True)

@@ -191,7 +191,7 @@ def replay(
     if w.ndim != 2 or w.shape[1] != system.horizon or not len(w):
         raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {system.horizon}")
     first, last = system.states[0], system.states[-1]
-    begin = min(max(0, first), last) if start is None else whole("start", start, first, last)
+    begin = system.home if start is None else whole("start", start, first, last)
     K, H = w.shape
     reward, states, actions = np.zeros(K), np.empty((K, H + 1), np.int64), np.empty((K, H), np.int64)
     s, worth = begin, None
@@ -205,11 +205,9 @@ def replay(
         worth = system.terminal
         for h in range(H):
             a = now.act(h, s) if isinstance(now, Agent) else int(now.actions[h, s - first])
-            raw = int(system.f[h, s - first, a]) + int(w[k, h])
-            after = int(system.meet_boundary(np.array([raw]))[0]) + first
-            paid += system.discount**h * float(system.reward[h, s - first, a])
-            if system.landing is not None:
-                paid += system.discount**h * float(system.landing[h, raw - system.raw_states[0]])
+            landed, earned = system.step(h, s - first, a, w[k, h])
+            after = int(landed) + first
+            paid += system.discount**h * float(earned)
             if isinstance(now, Agent):
                 now.observe(h, s, a, after, disturbance=None if censored else int(w[k, h]))
             actions[k, h], states[k, h + 1] = a, after

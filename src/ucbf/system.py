@@ -172,6 +172,11 @@ class System:
         return range(self.state_offset, self.state_offset + self.n_states)
 
     @property
+    def home(self) -> int:
+        """The state nearest to 0: where an empty store begins."""
+        return min(max(0, self.states[0]), self.states[-1])
+
+    @property
     def slack(self) -> int:
         """ζ/2: how far f may be off, in whole states."""
         return int(self.model_error // 2)
@@ -275,6 +280,13 @@ class System:
         """
         index = z - self.state_offset
         return index % self.n_states if self.boundary == "wrap" else np.clip(index, 0, self.n_states - 1)
+
+    def step(self, h: Any, s: Any, a: Any, w: Any) -> tuple[Any, Any]:
+        """State indices after a step from indices s, and what it pays, landing included; numbers or arrays of them."""
+        raw, paid = self.f[h, s, a] + w, self.reward[h, s, a]
+        if self.landing is not None:
+            paid = paid + self.landing[h, raw - self.raw_states[0]]
+        return self.meet_boundary(raw), paid
 
     def replace(self, **changes: Any) -> System:
         """The same system with some arguments changed. A landing function is read again, over the new raw states."""

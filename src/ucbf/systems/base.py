@@ -31,6 +31,15 @@ def _shown(value: Any) -> str:
     return " ".join(f"{x:g}" for x in value) if len(value) <= 12 else f"{min(value):g} to {max(value):g}"
 
 
+def _placed(law: Disturbance, values: NDArray[np.int64]) -> Disturbance:
+    """The law with its masses at other values, [1 or H, n]; what comes to the same place adds up."""
+    rows = np.broadcast_to(values, (max(len(values), len(law.pmf)), values.shape[1]))
+    pmf = np.zeros((len(rows), int(np.ptp(values)) + 1))
+    for h, row in enumerate(rows):
+        np.add.at(pmf[h], row - values.min(), law.pmf[h % len(law.pmf)])
+    return Disturbance(pmf, low=int(values.min()))
+
+
 def best_of(world: World, choices: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The policy with the highest value, averaged over the first state."""
     return max(choices, key=lambda policy: float(world.start @ evaluate(world, policy)[0]))
@@ -159,16 +168,11 @@ class Ready(ABC):
             raise ValueError(
                 f"the law gives a {self.amount_name} from {said}, but it is declared from {declared}; widen that range"
             )
-        if not self.profiled:
-            return law if self.sign > 0 else Disturbance(law.pmf[:, ::-1], low=-law.high)
-        if len(law.pmf) not in (1, self.horizon):
+        if self.profiled and len(law.pmf) not in (1, self.horizon):
             raise ValueError(
                 f"the law has {len(law.pmf)} steps and the system {self.horizon}; give one row, or one each"
             )
-        w = self.sign * (law.values - self.expected[:, None])  # [H, n]
-        pmf = np.zeros((self.horizon, int(w.max() - w.min()) + 1))
-        np.put_along_axis(pmf, w - w.min(), np.broadcast_to(law.pmf, w.shape), axis=1)
-        return Disturbance(pmf, low=int(w.min()))
+        return _placed(law, self.sign * (law.values - self._moved))
 
     def anchored(self, changes: Sequence[dict[str, Any]]) -> Self:
         """The same with what must not follow the changes of an episode fixed by those of the past."""
@@ -179,22 +183,17 @@ class Ready(ABC):
         if not self.profiled:
             return law
         low, high = self.units(self.amount_range)
-        amounts = np.clip(self.sign * law.values + self.expected[:, None], low, high)  # [H, n]
-        w = self.sign * (amounts - self.expected[:, None])
-        pmf = np.zeros((self.horizon, int(np.ptp(w)) + 1))
-        for h in range(self.horizon):
-            np.add.at(pmf[h], w[h] - w.min(), law.pmf[h % len(law.pmf)])
-        return Disturbance(pmf, low=int(w.min()))
+        amounts = np.clip(self.sign * law.values + self._moved, low, high)
+        return _placed(law, self.sign * (amounts - self._moved))
 
     def amounts(self, law: Disturbance) -> Disturbance:
         """The law of the amount, in multiples of ``unit``, from that of W: the inverse of :meth:`disturbance`."""
-        flipped = law if self.sign > 0 else Disturbance(law.pmf[:, ::-1], low=-law.high)
-        if not self.profiled:
-            return flipped
-        values = flipped.values + self.expected[:, None]
-        pmf = np.zeros((self.horizon, int(values.max() - values.min()) + 1))
-        np.put_along_axis(pmf, values - values.min(), np.broadcast_to(flipped.pmf, values.shape), axis=1)
-        return Disturbance(pmf, low=int(values.min()))
+        return _placed(law, self.sign * law.values + self._moved)
+
+    @property
+    def _moved(self) -> NDArray[np.int64]:
+        """[H, 1] what is expected at each step; [1, 1] where no profile is given, so that one law stays one."""
+        return self.expected[:, None] if self.profiled else np.zeros((1, 1), np.int64)
 
     def disturbances(self, amounts: ArrayLike) -> NDArray[np.int64]:
         """[K, H] W of measured amounts [K, H], rounded to whole multiples of ``unit``."""
