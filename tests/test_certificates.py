@@ -137,7 +137,7 @@ def test_what_cannot_be_certified_is_refused_with_the_reason():
 
 
 def test_a_declared_range_wider_than_the_states_that_wrap():
-    system = ucbf.System(np.zeros((4, 1)), [0.0, 1, 0, 0], 3, disturbance_range=(0, 5))
+    system = ucbf.System(np.zeros((4, 1)), [0.0, 1, 0, 0], 3, "wrap", disturbance_range=(0, 5))
     agent = ucbf.UCBVIf(system)
     np.testing.assert_allclose(agent.law.pmf, 0.25)
     assert np.isfinite(agent.certificate().gap).all()

@@ -73,6 +73,17 @@ def test_boundaries():
     np.testing.assert_array_equal(build(boundary="clip", state_offset=-1).meet_boundary(z), [0, 0, 1, 3, 3, 3])
 
 
+def test_a_boundary_nobody_stated_is_wrap_only_where_it_cannot_matter():
+    inside = build(f=[[0, 1]] * 4, disturbance_range=(0, 2))
+    assert inside.boundary == "wrap"
+    assert build().boundary == "wrap"  # no range is declared: the paper's setting
+    for changes in ({"disturbance_range": (0, 3)}, {"landing": lambda z: z}):
+        with pytest.raises(ValueError, match="boundary='clip'"):
+            inside.replace(**changes)
+        assert inside.replace(**changes, boundary="clip").boundary == "clip"
+        assert build(boundary="wrap", f=[[0, 1]] * 4, disturbance_range=(0, 2)).replace(**changes).boundary == "wrap"
+
+
 def test_raw_states_reach_as_far_as_f_and_w_do():
     system = puterman_inventory().system
     assert (system.after_states, system.residuals, system.raw_states) == (range(4), range(-2, 1), range(-2, 4))
@@ -137,6 +148,13 @@ BAD = [
     ({"f": [[0, 10**13]] * 4, "landing": lambda z: z, "boundary": "clip"}, "raw states; at most"),
     ({"reward": lambda s, a: np.zeros(2)}, r"reward, called with arrays of shape \(4, 2\), returned shape \(2,\)"),
     ({"terminal": lambda s: np.zeros(3)}, r"terminal, called with arrays of shape \(4,\), returned shape \(3,\)"),
+    ({"landing": lambda z: z, "disturbance_range": (0, 0)}, "landing is given, but not where f . W outside the states"),
+    (
+        {"disturbance_range": (0, 4)},
+        r"from state 0, action 0 at step 0 \(f = 0\) W in 0\.\.4 leads to 0\.\.4, outside the states 0\.\.3, and "
+        "boundary is not given; pass boundary='clip'",
+    ),
+    ({"disturbance_range": (-1, 0)}, r"W in -1\.\.0 leads to -1\.\.0, outside the states"),
     ({"state_offset": -9, "reward": [0, 0, np.inf, 0]}, "reward at step 0, state -7, action 0 is inf"),
 ]
 

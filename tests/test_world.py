@@ -106,7 +106,7 @@ def system(**changes):
         ({}, ucbf.Disturbance(np.eye(3)), None, "the law has 3 steps and the system 2"),
         ({"boundary": "strict"}, ucbf.Disturbance([0.5, 0.5]), None,
          r"from state 1, action 0 at step 0 a disturbance of 1 leads to 3, outside 0\.\.2; pass boundary='clip'"),
-        ({"disturbance_range": (0, 1)}, ucbf.Disturbance([0.5, 0.5], low=1), None,
+        ({"disturbance_range": (0, 1), "boundary": "wrap"}, ucbf.Disturbance([0.5, 0.5], low=1), None,
          r"the law does not fit the system: disturbance 2 is outside the disturbance_range 0\.\.1"),
         ({"landing": lambda z: z, "boundary": "clip"}, ucbf.Disturbance([1.0], low=7), None,
          r"disturbance 7 is outside -2\.\.1, the range assumed because none was declared; pass disturbance_range"),

@@ -67,7 +67,9 @@ class System:
         Number of steps of an episode, H.
     boundary
         What happens to f + W outside the states. "wrap": modulo S. "clip": the nearest state.
-        "strict": it cannot happen, and a world in which it could is refused.
+        "strict": it cannot happen, and a world in which it could is refused. None: "wrap", as in the paper,
+        unless that may not be what is meant: with ``landing``, or where f + W leaves the states for the declared
+        ``disturbance_range``, it must be said.
     model_error
         ζ: the f given here is within ζ/2 of the truth. 0 if it is exact.
     lipschitz
@@ -116,13 +118,14 @@ class System:
     n_states: int
     n_actions: int
     _landing_function: Callable[..., Any] | None = field(repr=False)
+    _boundary_given: str | None = field(repr=False)  # None where nobody stated it
 
     def __init__(
         self,
         f: Table,
         reward: Table,
         horizon: int,
-        boundary: str = "wrap",
+        boundary: str | None = None,
         model_error: float = 0,
         lipschitz: float | None = None,
         landing: Table | None = None,
@@ -139,7 +142,7 @@ class System:
 
         put(
             horizon=whole("horizon", horizon, 1),
-            boundary=one_of("boundary", boundary, BOUNDARIES),
+            boundary=one_of("boundary", "wrap" if boundary is None else boundary, BOUNDARIES),
             model_error=real("model_error (ζ)", model_error, 0),
             lipschitz=None if lipschitz is None else real("lipschitz", lipschitz, 0),
             discount=real("discount", discount, 0, 1, open_low=True),
@@ -162,7 +165,9 @@ class System:
         if span > LARGEST_TABLE:
             raise ValueError(f"f + W spans {span} raw states; at most {LARGEST_TABLE} are supported: check f and W")
         put(landing=None if landing is None else self._landing(landing))
-        put(_landing_function=landing if callable(landing) else None)
+        put(_landing_function=landing if callable(landing) else None, _boundary_given=boundary)
+        if boundary is None:
+            self._check_wraps_unsaid()
 
     # -- what is told, in other words -------------------------------------------------------------
 
@@ -290,7 +295,7 @@ class System:
 
     def replace(self, **changes: Any) -> System:
         """The same system with some arguments changed. A landing function is read again, over the new raw states."""
-        arguments = self.arguments()
+        arguments = {**self.arguments(), "boundary": self._boundary_given}
         if self._landing_function is not None:
             arguments["landing"] = self._landing_function
         return System(**{**arguments, **changes})
@@ -351,7 +356,8 @@ class System:
         Z = len(self.raw_states)
         if self.boundary == "wrap" and self.disturbance_range is None:
             raise ValueError(
-                "landing under boundary 'wrap' needs disturbance_range=(low, high): modulo S, W could be any"
+                "landing under boundary 'wrap' needs disturbance_range=(low, high): modulo S, W could be any; or pass "
+                "another boundary, such as 'clip'"
             )
         if self.boundary == "wrap" and len(self.residuals) > self.n_states:
             raise ValueError(
@@ -391,6 +397,23 @@ class System:
             raise ValueError(
                 f"state {s + self.state_offset} has no allowed action at step {h}; "
                 "allow one in every state, even if it does nothing"
+            )
+
+    def _check_wraps_unsaid(self) -> None:
+        """An error where a boundary that nobody stated would matter: a shop does not wrap."""
+        if self.disturbance_range is None:
+            return
+        choices = "pass boundary='clip' (the nearest state), 'wrap' (modulo S) or 'strict' (it cannot happen)"
+        if self.landing is not None:
+            raise ValueError(f"landing is given, but not where f + W outside the states leads; {choices}")
+        (low, high), first, last = self.disturbance_range, self.states[0], self.states[-1]
+        wrong = np.argwhere(self.allowed & ((self.f + low < first) | (self.f + high > last)))
+        if len(wrong):
+            h, s, a = wrong[0]
+            x = self.f[h, s, a]
+            raise ValueError(
+                f"from state {s + first}, action {a} at step {h} (f = {x}) W in {low}..{high} leads to {x + low}.."
+                f"{x + high}, outside the states {first}..{last}, and boundary is not given; {choices}"
             )
 
     def _check_inside(self) -> None:

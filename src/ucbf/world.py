@@ -108,7 +108,7 @@ def random_world(
         pmf = rng.random((H, W + 1))
         reward = rng.random(S)
         law = Disturbance(pmf / pmf.sum(axis=1, keepdims=True))
-        world = World(System(f, reward, H, lipschitz=L), law)
+        world = World(System(f, reward, H, "wrap", lipschitz=L), law)
         if L is None:
             return world
         steepest = np.abs(np.diff(optimal(world).v[0])).max(initial=0)
