@@ -324,6 +324,34 @@ def test_a_measured_disturbance_is_used_at_the_edge_and_must_agree_there():
         seen.observe(0, 1, 2, 3, disturbance=-1)
 
 
+@pytest.mark.parametrize("name", ["UCB-f", "UCBVI-f"])
+@pytest.mark.parametrize("boundary", ["wrap", "clip", "strict"])
+def test_a_measured_disturbance_that_contradicts_the_transition_is_refused_inside_too(name, boundary):
+    def told(zeta):
+        system = ucbf.System(np.full((20, 1), 8), 0.0, 2, boundary, model_error=zeta, disturbance_range=(-8, 8))
+        return ucbf.make_agent(name, system)
+
+    exact, rough = told(0), told(4)  # f may be off by 2
+    for w, next_s in ((3, 11), (-2, 6)):
+        exact.observe(0, 0, 0, next_s, disturbance=w)
+        for off in (-1, 1):
+            with pytest.raises(
+                ValueError, match=rf"\(f = 8\) the disturbance {w} leads to {8 + w}, not to the next state"
+            ):
+                exact.observe(0, 0, 0, next_s + off, disturbance=w)
+        for off in (-2, 2):
+            rough.observe(0, 0, 0, next_s + off, disturbance=w)
+            with pytest.raises(ValueError, match="correct one of them, or declare a larger model_error"):
+                rough.observe(0, 0, 0, next_s + 2 * off, disturbance=w)
+
+
+def test_a_measured_disturbance_may_go_round_the_end_where_states_wrap():
+    agent = ucbf.UCBf(ucbf.System(np.full((5, 1), 4), 0.0, 1, "wrap", disturbance_range=(0, 3)))
+    agent.observe(0, 0, 0, 2, disturbance=3)
+    with pytest.raises(ValueError, match="leads to 7, not to the next state 1"):
+        agent.observe(0, 0, 0, 1, disturbance=3)
+
+
 # -- mistakes -------------------------------------------------------------------------------------
 
 

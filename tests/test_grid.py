@@ -384,11 +384,22 @@ def test_a_right_f_is_not_accused_at_an_edge():
     assert agent.outside == 0
 
 
-def test_a_transition_is_believed_before_what_is_said_of_it():
-    agent = GridAgent(Grid(lambda s, a: s + a, lambda s, a: 0.0, 1, 0, 1, 11, [0.5], disturbance_range=(-0.1, 0.1)))
-    agent.observe(0, [0.2], 0, [0.75], disturbance=[-0.1])
+def test_a_measured_disturbance_that_contradicts_the_transition_is_refused():
+    agent = GridAgent(Grid(lambda s, a: s + a, lambda s, a: 0.0, 1, 0, 1, 11, [0.5], disturbance_range=(-0.4, 0.4)))
+    agent.observe(0, [0.2], 0, [0.75], disturbance=[0.06])  # within half a spacing of 0.05, which the transition says
     values, pmf = agent.law
     assert pmf[0] @ values[:, 0] == pytest.approx(0.05)
+    with pytest.raises(ValueError, match=r"the disturbance \[-0.1\] leads to \[0.6\], not to the next state \[0.75\]"):
+        agent.observe(0, [0.2], 0, [0.75], disturbance=[-0.1])
+    agent.observe(0, [0.6], 0, [1.0], disturbance=[0.3])  # beyond the edge
+    with pytest.raises(ValueError, match="not to the next state"):
+        agent.observe(0, [0.6], 0, [1.0], disturbance=[-0.3])
+    ring = GridAgent(
+        Grid(lambda s, a: s + a, lambda s, a: 0.0, 1, 0, 1, 10, [0.5], "wrap", disturbance_range=(-0.4, 0.4))
+    )
+    ring.observe(0, [0.6], 0, [0.98], disturbance=[-0.1])  # 1.0 is 0.0, and 0.98 is near to both
+    with pytest.raises(ValueError, match="not to the next state"):
+        ring.observe(0, [0.6], 0, [0.9], disturbance=[-0.1])
 
 
 def test_lipschitz_constants_of_landing_and_of_a_turn():

@@ -247,7 +247,7 @@ def test_the_cap_is_reached_if_every_disturbance_is_the_best_one(world):
     for h in range(system.horizon - 1, -1, -1):
         ahead = np.full((system.n_states, system.n_actions), -np.inf)
         for s, a in np.argwhere(system.allowed[h]):
-            for w in system.residuals:
+            for w in system.declared_residuals:
                 z = system.f[h, s, a] + w
                 landed = reference.landing(system, h, z) + system.discount * v[reference.meet_boundary(system, z)]
                 ahead[s, a] = max(ahead[s, a], system.reward[h, s, a] + landed)
@@ -268,6 +268,16 @@ def test_rewards_within_0_and_1_are_left_alone_and_others_are_scaled():
     ended = units_of(stay.replace(terminal=[0, 0, 0, 40]))
     assert ended.scale == pytest.approx(64 / 3)
     np.testing.assert_allclose(ended.cap * ended.scale, [55, 50, 45])
+
+
+@pytest.mark.parametrize("boundary", ["wrap", "clip", "strict"])
+def test_only_disturbances_of_the_declared_range_count_for_the_units(boundary):
+    # Every action leads to state 0, where W = 0 leaves it: three steps pay at most 5 + 1 + 1 and at least 0 + 1 + 1,
+    # two 5 + 1 and 0 + 1, one 5 and 0: a span of 5, so that 3 of the learner's units are 5 of the user's.
+    units = units_of(build(reward=[1, 0, 2, 5], boundary=boundary, disturbance_range=(0, 0)))
+    assert units.scale == pytest.approx(5 / 3)
+    np.testing.assert_allclose(units.cap * units.scale, [7, 6, 5])
+    np.testing.assert_allclose(units.floor * units.scale, [2, 1, 0])
 
 
 def test_the_largest_and_smallest_of_every_window():

@@ -274,6 +274,17 @@ class Grid:
         raw = self.f(h, states, actions) + w
         return self.meet_boundary(raw), self.reward(h, states, actions) + self.landing(h, raw)
 
+    def edges(self, state: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """[d] twice: whether a state is at the low edge of a clipped axis, and at the high one."""
+        s, near = np.ravel(np.asarray(state, dtype=np.float64)), EDGE * (self.high - self.low)
+        clips = np.array([rule == "clip" for rule in self.boundary])
+        return clips & (s <= self.low + near), clips & (s >= self.high - near)
+
+    def hides(self, state: ArrayLike) -> bool:
+        """Whether a state may hide the disturbance that led to it: at an edge of a clipped axis."""
+        low, high = self.edges(state)
+        return bool((low | high).any())
+
     def residual(self, h: int, state: ArrayLike, action: int, next_state: ArrayLike) -> Floats:
         """[d] next_state - f: W, where no edge hides it. The shorter way round, where an axis wraps."""
         w = np.ravel(numbers("next state", next_state)) - self.f(h, np.ravel(state), self.actions[action])[0]
@@ -641,11 +652,9 @@ class GridAgent:
         before, after = self._state("state", s), self._state("next state", next_s)
         w = grid.residual(h, before, a, after)
         low, high = grid.disturbance_range
-        at_low, at_high = self._edges(after)
-        if disturbance is not None:  # the transition is believed wherever it determines W
-            measured = np.ravel(numbers("disturbance", disturbance))
-            if measured.shape != (grid.n_axes,):
-                raise ValueError(f"disturbance has shape {measured.shape}; give [d] with d = {grid.n_axes}")
+        at_low, at_high = grid.edges(after)
+        if disturbance is not None:
+            measured = self._measured(h, before, a, after, disturbance)
             w = np.where(at_low | at_high, measured, w)
         elif (at_low | at_high).any():
             self._warn(
@@ -711,11 +720,22 @@ class GridAgent:
             raise ValueError(f"{name} has shape {np.shape(s)}; give one, [d] with d = {self.system.n_axes}")
         return np.array(rows[0])
 
-    def _edges(self, after: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """[d] twice: whether a state is at the low edge of a clipped axis, and at the high one."""
+    def _measured(self, h: int, before: Floats, a: int, after: Floats, disturbance: ArrayLike) -> Floats:
+        """[d] a disturbance that was measured; an error unless it leads to the next state, as far as can be told."""
         grid = self.system
-        near, clips = EDGE * (grid.high - grid.low), np.array([rule == "clip" for rule in grid.boundary])
-        return clips & (after <= grid.low + near), clips & (after >= grid.high - near)
+        w = np.ravel(numbers("disturbance", disturbance))
+        if w.shape != (grid.n_axes,):
+            raise ValueError(f"disturbance has shape {w.shape}; give [d] with d = {grid.n_axes}")
+        x = grid.f(h, before, grid.actions[a])[0]
+        away = np.abs(grid.meet_boundary((x + w)[None])[0] - after)
+        wraps = np.array([rule == "wrap" for rule in grid.boundary])
+        away = np.where(wraps, np.minimum(away, grid.high - grid.low - away), away)
+        if (away > grid.spacing / 2).any():
+            raise ValueError(
+                f"from {before} with action {grid.actions[a]} at step {h} (f = {x}) the disturbance {w} leads to "
+                f"{x + w}, not to the next state {after} that was given; correct one of them"
+            )
+        return w
 
     def _warn(self, kind: type[Warning], message: str) -> None:
         if kind not in self._warned:

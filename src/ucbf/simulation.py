@@ -235,8 +235,8 @@ def learn(
     ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions. The
     agent learns for the rewards of that system, not for those that ``env`` pays, which are only added up,
     discounted: state the system's rewards as ``env`` pays them. An episode ends when the environment ends it, or
-    after ``horizon`` steps; steps that it cuts off are not learned. ``info["disturbance"]`` is used where the
-    environment gives it.
+    after ``horizon`` steps; steps that it cuts off are not learned. ``info["disturbance"]``, where the environment
+    gives it, is used at clipped edges, which hide W.
     """
     K = whole("episodes", episodes, 1)
     if not isinstance(agent, Agent | GridAgent):
@@ -252,7 +252,7 @@ def learn(
             a = agent.act(h, s)
             next_s, reward, terminated, truncated, info = env.step(move(a))
             next_s = deepcopy(next_s)
-            agent.observe(h, s, a, next_s, disturbance=info.get("disturbance"))
+            agent.observe(h, s, a, next_s, disturbance=info.get("disturbance") if system.hides(next_s) else None)
             collected[k] += system.discount**h * float(reward)
             s = next_s
             if terminated or truncated:

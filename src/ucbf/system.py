@@ -286,6 +286,10 @@ class System:
         index = z - self.state_offset
         return index % self.n_states if self.boundary == "wrap" else np.clip(index, 0, self.n_states - 1)
 
+    def hides(self, s: int) -> bool:
+        """Whether state s may hide the disturbance that led to it: an edge of a clipped space."""
+        return self.boundary == "clip" and s in (self.states[0], self.states[-1])
+
     def step(self, h: Any, s: Any, a: Any, w: Any) -> tuple[Any, Any]:
         """State indices after a step from indices s, and what it pays, landing included; numbers or arrays of them."""
         raw, paid = self.f[h, s, a] + w, self.reward[h, s, a]

@@ -35,7 +35,7 @@ def units_of(system: System) -> Units:
     for h in range(H - 1, -1, -1):
         reward, after, landing = (table[h % len(table)] for table in (m.reward, m.after, m.landing))
         for pick, v in ((np.maximum, high), (np.minimum, low)):
-            ahead = sliding(pick, landing + m.discount * v[h + 1][m.next_state], m.n_residuals)
+            ahead = _over_disturbances(pick, landing + m.discount * v[h + 1][m.next_state], system)
             v[h] = (reward + ahead[after]).max(axis=1)
         floor[h] = (reward + ahead[after])[np.isfinite(reward)].min()  # of the worst disturbances, which came last
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
@@ -63,7 +63,7 @@ def in_units(mechanics: Mechanics, units: Units) -> Mechanics:
 def reward_range(system: System) -> tuple[float, float]:
     """Smallest and largest reward of a step, landing included, over all actions and residuals that exist."""
     m = system.mechanics
-    least, most = (sliding(pick, m.landing, m.n_residuals) for pick in (np.minimum, np.maximum))  # [D, X]
+    least, most = (_over_disturbances(pick, m.landing, system) for pick in (np.minimum, np.maximum))  # [D, X]
     low, high = np.inf, -np.inf
     for h in range(max(len(m.after), len(m.reward), len(m.landing))):
         reward, after = m.reward[h % len(m.reward)], m.after[h % len(m.after)]
@@ -71,6 +71,11 @@ def reward_range(system: System) -> tuple[float, float]:
         low = min(low, float((reward + least[h % len(least)][after])[exists].min()))
         high = max(high, float((reward + most[h % len(most)][after])[exists].max()))
     return low, high
+
+
+def _over_disturbances(pick: Any, raw: NDArray[np.float64], system: System) -> NDArray[np.float64]:
+    """[..., X] the largest or the smallest, over the disturbances that may occur, of what follows [..., Z]."""
+    return sliding(pick, raw, system.n_possible)[..., : system.mechanics.n_after]
 
 
 def sliding(pick: Any, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:

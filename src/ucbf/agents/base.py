@@ -104,8 +104,9 @@ class Agent(ABC):
         Parameters
         ----------
         disturbance
-            W itself, where it was measured. It is needed only where next_s does not determine it: at an edge
-            of a clipped space, where s' says no more than that W was at least, or at most, something.
+            W itself, where it was measured; it must agree with the transition, give or take ζ/2. It is needed only
+            where next_s does not determine it: at an edge of a clipped space, where s' says no more than that W was
+            at least, or at most, something.
         """
         h, s, s_next = self._step(h), self._index("state", s), self._index("next state", next_s)
         a = whole("action", a, 0, self.system.n_actions - 1)
@@ -179,8 +180,8 @@ class Agent(ABC):
             return None
         if disturbance is not None:
             measured = int(system.fold(whole("disturbance", disturbance)))
+            self._check_agreement(h, s, a, s_next, disturbance)
             if edge:
-                self._check_agreement(h, s, a, s_next, disturbance)
                 return measured
         elif self.reads_hidden:
             return int(kernels.as_seen(told, h, s, a, s_next, 0, True))
@@ -198,12 +199,12 @@ class Agent(ABC):
         return f"from state {s + self.system.state_offset}, action {a} at step {h} (f = {self.system.f[h, s, a]})"
 
     def _check_agreement(self, h: int, s: int, a: int, s_next: int, disturbance: int) -> None:
-        """At an edge: whether f + W, give or take ζ/2, is clipped to it."""
+        """An error unless f + W, give or take ζ/2, leads to the next state."""
         system, slack = self.system, self.system.slack
         raw = int(system.f[h, s, a]) + disturbance
-        below = s_next == 0 and raw - slack <= system.states[0]
-        above = s_next == system.n_states - 1 and raw + slack >= system.states[-1]
-        if not (below or above):
+        around = raw + np.arange(-slack, slack + 1)
+        landed = around - system.state_offset if system.boundary == "strict" else system.meet_boundary(around)
+        if s_next not in landed:
             raise ValueError(
                 f"{self._named(h, s, a)} the disturbance {disturbance} leads to {raw}, not to the next state "
                 f"{s_next + system.state_offset} that was given; correct one of them, or declare a larger model_error"
