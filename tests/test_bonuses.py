@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ucbf
-from ucbf.bonuses import bonus_of, lipschitz_of
+from ucbf.bonuses import bonus_of, lipschitz_ahead, lipschitz_of
 from ucbf.units import units_of
 
 
@@ -100,6 +100,23 @@ def test_the_derived_lipschitz_constant_follows_the_recursion_and_stops_at_the_r
     wild = ucbf.System(lambda s, a: 9 * s, lambda s, a: 0.1 * s, 3, boundary="clip", n_states=5, n_actions=2)
     assert lipschitz_of(wild, units_of(wild)) == pytest.approx(3)
     assert lipschitz_of(gentle.replace(lipschitz=0.7), units_of(gentle)) == 0.7
+
+
+def test_what_follows_a_raw_next_state_has_a_constant_of_its_own():
+    # f = s - 2a, r = 0.1 s, landing 0.5 z, γ = 0.5, terminal 0.7 s, two steps. U is what follows a raw next state.
+    # U_1 = 0.5 + 0.5·0.7 = 0.85; L_1 = 0.1 + 0.85 = 0.95; U_0 = 0.5 + 0.5·0.95 = 0.975; L_0 = 0.1 + 0.975.
+    sloped = ucbf.System(lambda s, a: s - 2 * a, lambda s, a: 0.1 * s, 2, "clip", landing=lambda z: 0.5 * z,
+                         discount=0.5, terminal=lambda s: 0.7 * s, disturbance_range=(0, 1), n_states=5,
+                         n_actions=2, model_error=2)  # fmt: skip
+    units = units_of(sloped)
+    assert lipschitz_ahead(sloped, units) == pytest.approx(0.975)
+    assert lipschitz_of(sloped, units) == pytest.approx(1.075)
+    # The earlier step need not be the steeper: with γ = 0.1, U_1 = 0.5 + 0.07 and U_0 = 0.5 + 0.1 (0.1 + 0.57) = 0.567.
+    assert lipschitz_ahead(sloped.replace(discount=0.1), units) == pytest.approx(0.57)
+    # A constant that the user gives is of V*: 0.5 + 0.5·0.3.
+    assert lipschitz_ahead(sloped.replace(lipschitz=0.3), units) == pytest.approx(0.65)
+    told = sloped.replace(lipschitz=0.3)
+    assert at("theorem", 0, 1, told, c=0, p=0.1) * units_of(told).scale == pytest.approx(0.65 * 2)
 
 
 @pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBH, ucbf.UCBVI])

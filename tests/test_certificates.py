@@ -77,6 +77,59 @@ def test_ucb_fs_certificate_brackets_the_truth_too():
     assert planned.certificate().average() < certificate.average()
 
 
+def test_ucb_fs_certificate_counts_what_a_wrong_f_costs_where_it_lands():
+    # Told that action 0 leads to 6 and action 1 to 4, where it is the other way round: landing there pays 1 and 0.5, so
+    # that the agent takes action 0 for ever and misses 0.5. V* is level, so that L of V* says nothing.
+    told = ucbf.System(lambda s, a: 6 - 2 * a + 0 * s, lambda s, a: 0.0 * s, 1, "clip", n_states=11, n_actions=2,
+                       landing=lambda z: np.where(z == 6, 1.0, np.where(z == 4, 0.5, 0.0)), disturbance_range=(0, 0),
+                       model_error=4)  # fmt: skip
+    world = ucbf.World(told.replace(f=lambda s, a: 4 + 2 * a + 0 * s, model_error=0), ucbf.Disturbance([1.0]), start=5)
+    agent = ucbf.UCBf(told, bonus="theorem", clock="episode", c=4, p=0.05)
+    run = ucbf.simulate(agent, world, 100_000)
+    certificate = agent.certificate()
+    assert run.gap[-1] == 0.5
+    assert certificate.gap[5] >= 0.5
+    assert certificate.upper[5] >= 1
+
+
+def test_ucb_fs_certificate_stays_within_what_is_possible():
+    world = ucbf.random_world(25, 2, 5, seed=0)
+    agent = ucbf.UCBf(world.system, bonus="theorem", clock="episode", c=3)
+    ucbf.simulate(agent, world, 2000)
+    certificate = agent.certificate()
+    best, value = ucbf.optimal(world).v[0], ucbf.evaluate(world, agent.policy)[0]
+    assert (certificate.lower <= value).all()
+    assert (certificate.upper >= best).all()
+    assert (certificate.gap <= certificate.upper - certificate.lower).all()
+    # Five steps pay at most five times the largest reward, and at least five times the smallest.
+    assert certificate.upper.max() <= 5 * world.system.reward.max()
+    assert certificate.lower.min() >= 5 * world.system.reward.min()
+
+
+@pytest.mark.parametrize(("eta", "made_after"), [(None, 200_000), (1.0, 131_071)])
+def test_ucb_fs_certificate_is_of_the_episodes_its_policy_was_made_from(eta, made_after):
+    # Action 1 lands on 1 or 2 and gets 0 or 1, action 0 on 0 or 1 and gets 0.2 or 0: anything from 0 to 1 is possible.
+    system = ucbf.System(lambda s, a: a + 0 * s, 0.0, 1, "clip", landing=lambda z: np.array([0.2, 0, 1])[z],
+                         disturbance_range=(0, 1), n_states=3, n_actions=2)  # fmt: skip
+    few = {} if eta is None else {"renewal": "few", "eta": eta}  # with eta = 1 before episodes 1, 2, 4, ..., 131072
+    agent = ucbf.UCBf(system, bonus="theorem", clock="episode", c=4, **few)
+    ucbf.simulate(agent, ucbf.World(system, ucbf.Disturbance([0.5, 0.5])), 200_000)
+    certificate = agent.certificate()
+    # H = 1: P_0 = 4 · 2 c sqrt(ι), ι = log(3 · 2 / 0.01)
+    now, then = (8 * 4 * math.sqrt(math.log(600) / t) for t in (200_000, made_after))
+    np.testing.assert_allclose(certificate.gap, then)
+    np.testing.assert_allclose(certificate.upper, agent.inner.value[0])
+    # V^k is at most P_0/sqrt(t) above V*, and the policy at most its own bound below V*.
+    np.testing.assert_allclose(certificate.lower, agent.inner.value[0] - now - then)
+
+
+def test_nothing_is_proved_of_ucb_f_with_a_repaired_f():
+    told = ucbf.random_world(seed=1).system.replace(model_error=2)
+    agent = ucbf.UCBf(told, bonus="theorem", clock="episode", c=9, estimator="OffsetPosterior")
+    with pytest.raises(ValueError, match="nothing is proved of UCB-f while f is being repaired"):
+        agent.certificate()
+
+
 def test_certificates_tighten_and_bernstein_wins_late():
     world = ucbf.random_world(n_actions=4, horizon=5, seed=3)
     agent = ucbf.UCBVIf(world.system)

@@ -58,11 +58,30 @@ def test_theorem_2_is_the_gap_bound_turned_round():
         theory.episodes_for(exact, 0)
 
 
+def test_by_default_c_is_the_smallest_for_which_the_proof_holds():
+    # S = 5, A = 2, H = 2, five after-states: c² log(SAH/p) = log(π²/6 · t² · 2XH/p)
+    system, t, p = simple(), 10_000, 0.02
+    c = math.sqrt(math.log(math.pi**2 / 6 * t**2 * 20 / p) / math.log(20 / p))
+    np.testing.assert_allclose(theory.error_bounds(system, t, p=p), theory.error_bounds(system, t, c=c, p=p))
+    assert theory.gap_bound(system, t + 1, p=p) == pytest.approx(theory.gap_bound(system, t + 1, c=c, p=p))
+    assert theory.regret_bound(system, t, p=p) == pytest.approx(theory.regret_bound(system, t, c=c, p=p))
+    ucbf.UCBf(system, bonus="theorem", clock="episode", c=c + 1e-9, p=p).check_certifiable(t, p)
+    with pytest.raises(ValueError, match="for 10000 episodes the proof needs"):
+        ucbf.UCBf(system, bonus="theorem", clock="episode", c=c - 1e-9, p=p).check_certifiable(t, p)
+    # Theorem 2 is of a c that passes the same check, where c = 1 does not.
+    paper = ucbf.random_world(n_actions=2, horizon=5).system
+    k, _ = theory.episodes_for(paper, 0.1)
+    needed = theory.episodes_for(paper, 0.1, c=1)
+    assert k > 5 * needed.episodes
+    with pytest.raises(ValueError, match=r"c is 1; for 1126068748 episodes the proof needs 2\.27 at p = 0\.01"):
+        ucbf.UCBf(paper, bonus="theorem", clock="episode", c=1).check_certifiable(needed.episodes - 1, 0.01)
+
+
 def test_the_regret_bound_grows_like_the_root_of_the_episodes_and_linearly_with_a_wrong_f():
     exact, wrong = simple(horizon=1), simple(horizon=1, model_error=2, lipschitz=0.001)
-    one, four = (theory.regret_bound(exact, 10**6 * n) for n in (1, 4))
+    one, four = (theory.regret_bound(exact, 10**6 * n, c=2) for n in (1, 4))
     assert four / one == pytest.approx(2, rel=0.02)
-    late = theory.regret_bound(wrong, 4 * 10**6) - theory.regret_bound(exact, 4 * 10**6)
+    late = theory.regret_bound(wrong, 4 * 10**6, c=2) - theory.regret_bound(exact, 4 * 10**6, c=2)
     assert late == pytest.approx(4 * 10**6 * 8 * 0.001 * 2, rel=0.01)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.bonuses import lipschitz_of, log_term
+from ucbf.bonuses import lipschitz_ahead, log_term
 from ucbf.checks import numbers, real
 from ucbf.system import Mechanics, System
 from ucbf.units import Units, reward_range, sliding, units_of
@@ -33,19 +33,19 @@ FORMS = ("bernstein", "hoeffding")
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """V*(s) <= upper(s) and lower(s) <= V^π(s) for all first states, with probability 1-p, at all episodes at once."""
+    """V*(s) <= upper(s), lower(s) <= V^π(s) and V*(s) - V^π(s) <= gap(s), for all first states s.
+
+    All of it holds together with probability 1-p, at all episodes at once. If you take the smaller of two certificates
+    (of two forms, say), ask each for p/2: the smaller of two that hold with 1-p holds only with 1-2p.
+    """
 
     upper: Array  # [S] in the user's units
     lower: Array  # [S]
+    gap: Array  # [S] at most upper - lower
     p: float
 
     def __repr__(self) -> str:
         return f"Certificate(gap {self.gap.min():.4g} to {self.gap.max():.4g} over the first states, p={self.p:g})"
-
-    @property
-    def gap(self) -> Array:
-        """[S] a bound on V*(s) - V^π(s)."""
-        return self.upper - self.lower
 
     def average(self, start: ArrayLike | None = None) -> float:
         """The bound, averaged over a law of the first state [S]; uniform if None."""
@@ -86,7 +86,8 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
         up = np.minimum((reward + best[after]).max(axis=1), units.cap[h])
         chosen = np.arange(S), evidence.policy[h]
         low = reward[chosen] + worst[after[chosen]]
-    return Certificate(up * units.scale, np.minimum(low, up) * units.scale, p)
+    upper, lower = up * units.scale, np.minimum(low, up) * units.scale
+    return Certificate(upper, lower, upper - lower, p)
 
 
 def _distinct(system: System, counts: Array) -> int:
@@ -152,6 +153,17 @@ class _Error:
 # -- the paper's own bound, of UCB-f ----------------------------------------------------------------------
 
 
+def valid_scale(system: System, t: int, p: float, share: float | None = None) -> float:
+    """The smallest c of the bonus "theorem" for which its proof holds in all of the first t episodes.
+
+    c sqrt(H³ι/k) has to exceed the error of an average of k values with weights α_k^i, for all k up to t, all steps and
+    after-states, and both sides, together with probability 1 - share. p: that of the bonus, ι = log(SAH/p); share: p
+    if None
+    """
+    shares = 2 * system.mechanics.n_after * system.horizon
+    return float(np.sqrt(log_share(max(t, 1), shares, p if share is None else share) / log_term(system, p)))
+
+
 def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
     """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
     H, units = system.horizon, units_of(system)
@@ -160,15 +172,34 @@ def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
     for h in range(H - 1, -1, -1):
         shape[h] = 4 * step + step * shape[h + 1]
     iota = log_term(system, real("p", p, 0, 1, open_low=True))
-    L = lipschitz_of(system, units) if system.model_error else 0.0
+    L = lipschitz_ahead(system, units) if system.model_error else 0.0
     return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
 
 
-def gap_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:
-    """Σ_h P_h^t / sqrt(t) after t episodes, never more than returns can differ."""
+def error_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:
+    """[n, H] P_h^t / sqrt(t) after t [n] episodes; infinite after none."""
     fixed, growing = error_parts(system, c, p)
+    with np.errstate(divide="ignore"):
+        bounds: Array = fixed / np.sqrt(t)[:, None] + growing
+    return bounds
+
+
+def gap_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:
+    """[n] Σ_h P_h^t / sqrt(t) after t [n] episodes, never more than returns can differ."""
     low, high = reward_range(system)
     most = (high - low) * float(np.sum(system.discount ** np.arange(system.horizon))) + float(np.ptp(system.terminal))
-    with np.errstate(divide="ignore"):
-        bounds: Array = np.minimum(most, fixed.sum() / np.sqrt(t) + growing.sum())
+    bounds: Array = np.minimum(most, error_bounds(system, t, c, p).sum(axis=1))
     return bounds
+
+
+def proved(possible: Certificate, optimistic: Array, errors: Array, acted: Array) -> Certificate:
+    """UCB-f's certificate: what its proof says, within what is possible at all.
+
+    possible: of the best and the worst disturbances
+    optimistic: [S] V^k of the first step, which is at least V*, by at most errors[0]
+    errors, acted: [H] P_h^t / sqrt(t) now, and when the policy was made, whose gap is at most their sum
+    """
+    gap = np.minimum(acted.sum(), possible.gap)
+    upper = np.minimum(optimistic, possible.upper)
+    lower = np.maximum(optimistic - errors[0] - acted.sum(), possible.lower)
+    return Certificate(upper, lower, np.minimum(gap, upper - lower), possible.p)

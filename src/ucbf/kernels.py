@@ -455,7 +455,7 @@ class UCBfState(NamedTuple):
     learned_steps: int  # H, or H-1 if the last step is known
     watch: Watch
     eta: float  # the policy is renewed when the episodes have grown by 1 + eta; 0: it follows every update
-    due: Ints  # [1] the episode before which the policy is renewed
+    due: Ints  # [2] the episode before which the policy is renewed; the episodes seen when it last was
 
 
 @inlined
@@ -519,12 +519,13 @@ def take_best(
 @inlined
 def is_due(visits: Ints, due: Ints, eta: float) -> bool:
     """Whether to renew the policy: always, or when the episodes have grown by the factor 1 + eta."""
-    k = 1
+    k, least = 1, visits[0]
     for h in range(len(visits)):
-        k = max(k, visits[h] + 1)
+        k, least = max(k, visits[h] + 1), min(least, visits[h])
     if eta > 0 and k < due[0]:
         return False
     due[0] = max(k + 1, math.ceil(k * (1 + eta)))
+    due[1] = least
     return True
 
 
@@ -561,7 +562,7 @@ class UCBVIfState(NamedTuple):
     stale: Ints  # [1] whether anything was seen since the last plan
     watch: Watch
     eta: float
-    due: Ints  # [1]
+    due: Ints  # [2]
 
 
 @inlined

@@ -1,18 +1,22 @@
 """The paper's bounds as functions. Each says what is proved and what is an order only.
 
 Values are in the user's units. Where a bound needs L and the system does not give it, the one of
-:func:`ucbf.bonuses.lipschitz_of` is taken. c and p are those of the bonus "theorem" with the clock "episode".
+:func:`ucbf.bonuses.lipschitz_ahead` is taken. c and p are those of the bonus "theorem" with the clock "episode".
+c = None is the smallest for which the proof holds in so many episodes (:func:`ucbf.certificates.valid_scale`); with a
+smaller c the formulas are the same, and nothing is proved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf import certificates
 from ucbf.bonuses import lipschitz_of, steepest
-from ucbf.certificates import error_parts, gap_bounds, log_share
+from ucbf.certificates import error_parts, log_share, valid_scale
 from ucbf.checks import real, whole
 from ucbf.planning import optimal
 from ucbf.system import System
@@ -32,31 +36,37 @@ def weights(horizon: int, t: int) -> NDArray[np.float64]:
     return product
 
 
-def error_bounds(system: System, t: int, c: float = 1.0, p: float = 0.01) -> NDArray[np.float64]:
+def error_bounds(system: System, t: int, c: float | None = None, p: float = 0.01) -> NDArray[np.float64]:
     """[H] P_h^t / sqrt(t): how far Q^k at the action it chooses can be above Q*, after t = k-1 episodes.
 
     P_h^t = 4 (1 + 1/H) (c sqrt(H³ι) + Lζ sqrt(t)) + (1 + 1/H) P_{h+1}^t, P_H^t = 0. Proved, with probability 1-p and a
     large enough c: ``0 <= (V^k - V*)(s) <= (Q^k - Q*)(s, π_k(s)) <= P_h^t / sqrt(t)``.
     """
-    fixed, growing = error_parts(system, c, p)
-    bounds: NDArray[np.float64] = fixed / np.sqrt(whole("t", t, 1)) + growing
+    t = whole("t", t, 1)
+    bounds: NDArray[np.float64] = certificates.error_bounds(system, np.array([t]), _scale(system, c, t, p), p)[0]
     return bounds
 
 
-def gap_bound(system: System, k: int, c: float = 1.0, p: float = 0.01) -> float:
+def _scale(system: System, c: float | None, t: int, p: float) -> float:
+    return valid_scale(system, t, real("p", p, 0, 1, open_low=True)) if c is None else c
+
+
+def gap_bound(system: System, k: int, c: float | None = None, p: float = 0.01) -> float:
     """A bound on the gap of episode k: Σ_h P_h^t / sqrt(t), t = k-1, and never more than returns can differ.
 
     Proved: V*_h - V^π_h <= V^k_h - V^π_h <= (Q^k - Q*)(s, π_k(s)) + E[(V* - V^π)_{h+1}], step by step.
     """
-    return float(gap_bounds(system, np.array([whole("k", k, 1) - 1]), c, p)[0])
+    t = whole("k", k, 1) - 1
+    return float(certificates.gap_bounds(system, np.array([t]), _scale(system, c, t, p), p)[0])
 
 
-def regret_bound(system: System, episodes: int, c: float = 1.0, p: float = 0.01) -> float:
+def regret_bound(system: System, episodes: int, c: float | None = None, p: float = 0.01) -> float:
     """Theorem 1 with the constants of its proof: the sum of the gap bounds of K episodes.
 
     Of the order sqrt(H⁶ T ι) + LζHT, T = HK; free of S and A but for the logarithm ι = log(SAH/p).
     """
-    return float(gap_bounds(system, np.arange(whole("episodes", episodes, 1)), c, p).sum())
+    K = whole("episodes", episodes, 1)
+    return float(certificates.gap_bounds(system, np.arange(K), _scale(system, c, K, p), p).sum())
 
 
 class Horizon(NamedTuple):
@@ -66,14 +76,30 @@ class Horizon(NamedTuple):
     leftover: float  # what a wrong f costs for ever, of the order LζH²
 
 
-def episodes_for(system: System, epsilon: float, c: float = 1.0, p: float = 0.01) -> Horizon:
+def episodes_for(system: System, epsilon: float, c: float | None = None, p: float = 0.01) -> Horizon:
     """Theorem 2 with the constants of its proof: how many episodes make the policy (ε + O(LζH²))-optimal.
 
     The smallest k whose gap bound, but for the part that ζ adds, is at most ε; of the order H⁷ι/ε².
     """
-    fixed, growing = error_parts(system, c, p)
     asked = real("epsilon", epsilon, 0, open_low=True)
-    return Horizon(1 + int(np.ceil((fixed.sum() / asked) ** 2)), float(growing.sum()))
+    fixed, growing = error_parts(system, 1.0, p)
+
+    def bound(t: int) -> float:
+        return float(fixed.sum() * _scale(system, c, t, p) / np.sqrt(t))
+
+    return Horizon(1 + _first(bound, asked), float(growing.sum()))
+
+
+def _first(bound: Callable[[int], float], asked: float) -> int:
+    """The smallest number, 1 or more, at which a bound that falls is at most what is asked for."""
+    enough = 1
+    while bound(enough) > asked:
+        enough *= 2
+    few = enough // 2 + 1
+    while few < enough:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if bound(middle) <= asked else (middle + 1, enough)
+    return enough
 
 
 def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
@@ -93,14 +119,7 @@ def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
     def bound(k: int) -> float:
         return width * float(np.sqrt(log_share(k, 2 * X * H, p) / (2 * k)))
 
-    k = 2
-    while bound(k) > asked:
-        k *= 2
-    few, enough = max(2, k // 2), k
-    while few < enough:
-        middle = (few + enough) // 2
-        few, enough = (few, middle) if bound(middle) <= asked else (middle + 1, enough)
-    return enough
+    return max(2, _first(bound, asked))
 
 
 def lipschitz_constants(system: System) -> dict[str, float]:

@@ -23,9 +23,13 @@ class UBEV(BlindAgent):
     system
         Sizes and rewards; f serves only to work out the landing reward that was paid.
     c
-        Scale of the bonus; 1 is the theorem's.
+        Scale of the bonus; 1 is the paper's.
     p
         Probability with which the theorem may fail.
+
+    Notes
+    -----
+    The program that its authors published has log(21SAH/p) for log(18SAH/p), and the range max V - min V for H-h-1.
 
     References
     ----------

@@ -24,9 +24,14 @@ class UCBB(BlindAgent):
     system
         Sizes and rewards; f serves only to work out the landing reward that was paid.
     c
-        Both constants of the bonus. The theorem wants them large enough; 1 by default.
+        Both constants of the bonus.
     p
         Probability with which the theorem may fail.
+
+    Notes
+    -----
+    The paper's logarithm is ι = log(SAT/p), with T = HK known beforehand; here, as in UCB-f's paper, ι = log(SAH/p). Its
+    theorem is for "c large enough" and gives no number: c = 1 is not a theorem's constant.
 
     References
     ----------

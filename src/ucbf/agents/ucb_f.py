@@ -8,8 +8,8 @@ import numpy as np
 
 from ucbf import kernels
 from ucbf.agents.informed import InformedAgent
-from ucbf.bonuses import bonus_of, log_term, scale_of
-from ucbf.certificates import Certificate, gap_bounds, log_share
+from ucbf.bonuses import bonus_of, scale_of
+from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
 from ucbf.estimators.base import Named
 from ucbf.system import System
@@ -32,7 +32,8 @@ class UCBf(InformedAgent):
     system
         The mechanics and rewards the learner is told.
     c
-        Scale of the bonus. None: 0.05, the paper's, for "experiment" and "published"; 1 for the theorems'.
+        Scale of the bonus. None: 0.05, the paper's, for "experiment" and "published"; 1 for the theorems', which only
+        ask for a large enough one: :func:`ucbf.certificates.valid_scale` gives the smallest that is proved.
     p
         Probability with which the theorem may fail.
     bonus
@@ -122,15 +123,22 @@ class UCBf(InformedAgent):
         one_of("form", form, ("hoeffding",))
         self.check_certifiable(0, p)
         self.renew()
-        t = int(self.inner.visits.min() / (1 + self.inner.eta))
-        bound = float(gap_bounds(self.system, np.array([t]), self.params["c"], self.params["p"])[0])
-        upper = np.array(self.inner.value[0])  # optimistic, by the same proof
-        return Certificate(upper, upper - bound, p)
+        inner, params = self.inner, self.params
+        nothing = Evidence(np.zeros((1, self.told.n_residuals)), inner.policy)
+        possible = bracket(self.system, self.units, self._told_first, nothing, p, form)
+        seen = np.array([inner.visits.min(), inner.visits.min() if inner.eta == 0 else inner.due[1]])
+        now, acted = error_bounds(self.system, seen, params["c"], params["p"])
+        return proved(possible, np.array(inner.value[0]), now, acted)
 
     def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
         """As :meth:`InformedAgent.check_certifiable`; the proof needs the theorem's bonus, with c enough for all K."""
         super().check_certifiable(episodes, p)
         params, system = self.params, self.system
+        if self.estimator is not None:
+            raise ValueError(
+                "nothing is proved of UCB-f while f is being repaired; leave f as told (estimator=None), or use "
+                "UCBVI-f, whose certificate holds for any f within model_error"
+            )
         if params["bonus"] != "theorem" or params["clock"] != "episode":
             raise ValueError(
                 f"the proof is of bonus 'theorem' with clock 'episode', not {params['bonus']!r} with "
@@ -139,9 +147,8 @@ class UCBf(InformedAgent):
         if not in_paper_units(system):
             raise ValueError("the proof is of rewards between 0 and 1 and nothing at the end; use UCBVI-f")
         t = max(int(self.inner.visits.max()) + episodes, 1)
-        needed = log_share(t, 2 * self.told.n_after * system.horizon, p)
-        if params["c"] ** 2 * log_term(system, params["p"]) < needed:
-            least = float(np.sqrt(needed / log_term(system, params["p"])))
+        least = valid_scale(system, t, params["p"], p)
+        if params["c"] < least:
             raise ValueError(
                 f"c is {params['c']:g}; for {t} episodes the proof needs {least:.3g} at p = {p:g}: build the agent "
                 "with a larger c"

@@ -31,6 +31,11 @@ class UCBH(BlindAgent):
     bonus
         "theorem", "experiment" or "published": :mod:`ucbf.bonuses`.
 
+    Notes
+    -----
+    The paper's logarithm is ι = log(SAT/p), with T = HK known beforehand; here, as in UCB-f's paper, ι = log(SAH/p). Its
+    theorem is for "c large enough" and gives no number: c = 1 is not a theorem's constant.
+
     References
     ----------
     Jin, Allen-Zhu, Bubeck, Jordan (2018), Is Q-learning provably efficient?, Algorithm 1.

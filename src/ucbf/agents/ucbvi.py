@@ -29,9 +29,14 @@ class UCBVI(BlindAgent):
     p
         Probability with which the theorem may fail.
     bonus
-        "CH" (Chernoff-Hoeffding, the theorem's), "experiment" or "published": :mod:`ucbf.bonuses`.
+        "CH" (Chernoff-Hoeffding), "experiment" or "published": :mod:`ucbf.bonuses`.
     episodes
         For the bonus "CH": the number of episodes K it shall hold for.
+
+    Notes
+    -----
+    The paper counts N(s, a) over all steps, for a law that is the same at every step; here every step has counts of its
+    own, for laws that differ. Its theorem is of the former.
 
     References
     ----------

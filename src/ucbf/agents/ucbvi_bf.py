@@ -16,7 +16,7 @@ class UCBVIBF(BlindAgent):
 
     ``b = c ( sqrt(8ℓ Var_P̂(V)/N) + 14Hℓ/(3N) + sqrt(8 Σ_y P̂(y) min(100² H³S²Aℓ²/N'_{h+1}(y), H²) / N) )``,
     ℓ = log(5SAT/p), N' the visits of the next state, none after the last step. Regret O(sqrt(H²SAT) + H⁴S²A) where the
-    law may differ by step; one plan an episode, S²AH memory. With the theorem's constants the third term keeps it at
+    law may differ by step; one plan an episode, S²AH memory. With the paper's constants the third term keeps it at
     the cap for a very long time: practical use wants a small c.
 
     Parameters
@@ -24,11 +24,16 @@ class UCBVIBF(BlindAgent):
     system
         Sizes and rewards; f serves only to work out the landing reward that was paid.
     c
-        Scale of the bonus; 1 is the theorem's.
+        Scale of the bonus; 1 is the paper's.
     p
         Probability with which the theorem may fail.
     episodes
         The number of episodes K that the bonus shall hold for.
+
+    Notes
+    -----
+    The paper counts N(s, a) over all steps, for a law that is the same at every step; here every step has counts of its
+    own, for laws that differ. Its theorem is of the former.
 
     References
     ----------

@@ -159,7 +159,7 @@ class UCBVIf(InformedAgent):
         p
             Probability with which the bound may fail, at all episodes together.
         form
-            "bernstein" (tighter once there is data) or "hoeffding".
+            "bernstein" (tighter once there is data) or "hoeffding". For the smaller of the two ask each for p/2.
         """
         p, form = real("p", p, 0, 1, open_low=True), one_of("form", form, FORMS)
         self.check_certifiable(0, p)
