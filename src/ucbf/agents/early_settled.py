@@ -30,7 +30,7 @@ class EarlySettled(BlindAgent):
 
     Notes
     -----
-    The paper's logarithm is ι = log(SAT/p), with T = HK known beforehand; here, as in UCB-f's paper, ι = log(SAH/p). Its
+    The paper's logarithm is ι = log(SAT/p), with T = HK known beforehand; here it is UCB-f's, ι = log(SAH/p). The
     theorem is for "c large enough" and gives no number: c = 1 is not a theorem's constant.
 
     References
