@@ -455,7 +455,8 @@ class UCBfState(NamedTuple):
     learned_steps: int  # H, or H-1 if the last step is known
     watch: Watch
     eta: float  # the policy is renewed when the episodes have grown by 1 + eta; 0: it follows every update
-    due: Ints  # [2] the episode before which the policy is renewed; the episodes seen when it last was
+    due: Ints  # [1] the episode before which the policy is renewed
+    made: Ints  # [1] how many episodes had been seen when it last was
 
 
 @inlined
@@ -519,13 +520,12 @@ def take_best(
 @inlined
 def is_due(visits: Ints, due: Ints, eta: float) -> bool:
     """Whether to renew the policy: always, or when the episodes have grown by the factor 1 + eta."""
-    k, least = 1, visits[0]
+    k = 1
     for h in range(len(visits)):
-        k, least = max(k, visits[h] + 1), min(least, visits[h])
+        k = max(k, visits[h] + 1)
     if eta > 0 and k < due[0]:
         return False
     due[0] = max(k + 1, math.ceil(k * (1 + eta)))
-    due[1] = least
     return True
 
 
@@ -534,7 +534,9 @@ def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
     """Follow the schedule of switches, if there is one; the last step whose policy changed, or -1."""
     top = -1
     if learner.eta > 0 and is_due(learner.visits, learner.due, learner.eta):
+        learner.made[0] = learner.visits[0]
         for h in range(told.horizon):
+            learner.made[0] = min(learner.made[0], learner.visits[h])
             if ucb_f_greedy(told, learner, h, True):
                 top = h
     return top
@@ -562,7 +564,7 @@ class UCBVIfState(NamedTuple):
     stale: Ints  # [1] whether anything was seen since the last plan
     watch: Watch
     eta: float
-    due: Ints  # [2]
+    due: Ints  # [1]
 
 
 @inlined

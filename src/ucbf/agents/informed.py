@@ -76,7 +76,7 @@ class InformedAgent(CompiledAgent):
         return {
             "watch": kernels.Watch(np.zeros((H, 4)), np.zeros((S + A, 3)), np.zeros(4)),
             "eta": 0.0 if self.params["renewal"] == "episode" else self._usual_eta(H) if eta is None else eta,
-            "due": np.zeros(2, np.int64),
+            "due": np.zeros(1, np.int64),
         }
 
     def repairing(self, learner: Any, both: Any, counts: NDArray[np.float64], prior: NDArray[np.float64]) -> Any:

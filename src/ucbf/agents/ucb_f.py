@@ -96,6 +96,7 @@ class UCBf(InformedAgent):
             cap=cap,
             by_update=clock == "update",
             learned_steps=H - 1 if known else H,
+            made=np.zeros(1, np.int64),
             **self.alert(),
         )
         if known:
@@ -126,7 +127,7 @@ class UCBf(InformedAgent):
         inner, params = self.inner, self.params
         nothing = Evidence(np.zeros((1, self.told.n_residuals)), inner.policy)
         possible = bracket(self.system, self.units, self._told_first, nothing, p, form)
-        seen = np.array([inner.visits.min(), inner.visits.min() if inner.eta == 0 else inner.due[1]])
+        seen = np.array([inner.visits.min(), inner.visits.min() if inner.eta == 0 else inner.made[0]])
         now, acted = error_bounds(self.system, seen, params["c"], params["p"])
         return proved(possible, np.array(inner.value[0]), now, acted)
 
