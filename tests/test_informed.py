@@ -138,6 +138,94 @@ def test_repair_that_cannot_express_the_error_is_reported():
         ucbf.simulate(ucbf.UCBVIf(told, estimator="OffsetPosterior"), world, 1500)
 
 
+def one_step(low=0, high=9):
+    """A single step in which nothing matters but W."""
+    return ucbf.System(np.full((20, 1), 8), 0.0, 1, "strict", disturbance_range=(low, high))
+
+
+def test_a_drift_by_hand():
+    # 40 residuals: 20 of 0 and 2 in turn, mean 1, then 20 of 6 and 8, mean 7. Sums of squares about the means 20 and 20,
+    # and 1 for what never moved: variance 41/38. The means are 6 apart, 6 / sqrt(41/38) = 5.78 standard deviations;
+    # the error of Student's t with 38 degrees of freedom is sqrt(38/36 · (1/20 + 1/20)).
+    agent = ucbf.UCBVIf(one_step())
+    agent.warm_start([[0], [2]] * 10 + [[6], [8]] * 10)
+    found = agent.model_check()
+    assert found.drifts
+    assert str(found).startswith("the latest residuals: they are 5.78 standard deviations higher than those before: W")
+    finding = found.findings[0]
+    assert finding.visits == 20
+    assert finding.strength == pytest.approx(6 / math.sqrt(41 / 38) / math.sqrt(38 / 36 / 10))
+    back = ucbf.UCBVIf(one_step())
+    back.warm_start([[6], [8]] * 10 + [[0], [2]] * 10)
+    assert "5.78 standard deviations lower" in str(back.model_check())
+
+
+def test_periods_are_joined_by_hand():
+    # 33 residuals do not fit into 32 periods of one each: they become periods of two, of which the last has one.
+    agent = ucbf.UCBVIf(one_step(0, 40))
+    agent.warm_start(np.arange(33)[:, None] % 5)
+    watch = agent.inner.watch
+    assert watch.length[0] == 2
+    x = np.arange(33) % 5
+    pairs = np.append(x, 0).reshape(17, 2)
+    np.testing.assert_array_equal(watch.periods[1:18, 0, 1], pairs.sum(axis=1))
+    np.testing.assert_array_equal(watch.periods[1:18, 0, 2], (pairs**2).sum(axis=1))
+    np.testing.assert_array_equal(watch.periods[:, 0, 0], [0] + [2] * 16 + [1] + [0] * 15)
+
+
+def weeks(agent, rate, n, rng, stock=0):
+    """Let an agent run a shop for n weeks, all demand counted; what is left in stock."""
+    for _ in range(n):
+        for h in range(7):
+            demand, order = min(int(rng.poisson(rate)), 60), agent.act(h, stock)
+            left = max(stock + order - demand, 0)
+            agent.observe(h, stock, order, left, disturbance=-demand)
+            stock = left
+    return stock
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBVIf])
+@pytest.mark.parametrize("history", ["lived", "told", "believed"])
+def test_a_demand_that_triples_is_reported(history, kind):
+    shop, rng = ucbf.systems.Inventory(capacity=60, max_demand=60).system, np.random.default_rng(0)
+    before, agent, stock = -np.minimum(rng.poisson(5, (30, 7)), 60), kind(shop), 0
+    if history == "believed":
+        if kind is ucbf.UCBf:
+            pytest.skip("UCB-f takes no prior")
+        agent.warm_start(before)
+        agent = ucbf.UCBVIf(shop, prior=agent.law, prior_weight=30)
+    elif history == "told":
+        agent.warm_start(before)
+    else:
+        stock = weeks(agent, 5, 30, rng)
+    assert agent.model_check().ok
+    with pytest.warns(ucbf.ModelWarning, match="the latest residuals: they are .* lower .*begin anew"):
+        weeks(agent, 15, 40, rng, stock)
+    found = agent.model_check()
+    assert found.drifts
+    assert found.findings[0].where == "the latest residuals"
+    assert 240 <= found.findings[0].visits <= 300  # about the 280 days since
+    if kind is ucbf.UCBVIf:
+        assert agent.moved_to(shop.replace(discount=0.9)).model_check().drifts
+
+
+@pytest.mark.parametrize("law", [[0.98, 0, 0, 0, 0, 0, 0, 0, 0.02], [0.2, 0.5, 0.3], [1.0]])
+def test_a_law_that_stays_is_not_said_to_drift(law):
+    for seed in range(20):
+        agent, rng = ucbf.UCBVIf(one_step()), np.random.default_rng(seed)
+        for _ in range(30):
+            agent.warm_start(rng.choice(len(law), p=law, size=(20, 1)))
+            assert agent.model_check().ok
+
+
+def test_what_a_wrong_f_may_do_to_residuals_is_no_drift():
+    # f is told as 8 and may be off by 2: the residuals of the pairs that are visited later may be 4 higher.
+    for zeta, ok in ((0, False), (4, True)):
+        agent = ucbf.UCBVIf(one_step(0, 5).replace(model_error=zeta))
+        agent.warm_start([[0], [1]] * 20 + [[4], [5]] * 20)
+        assert agent.model_check().ok is ok
+
+
 def test_options_are_checked():
     system = puterman_inventory().system
     for make, message in [

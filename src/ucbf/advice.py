@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from ucbf.checks import real
 from ucbf.data import Episodes, Independence, independence
 from ucbf.disturbance import Disturbance
 from ucbf.errors import UserError
+from ucbf.model_check import ModelWarning
 from ucbf.planning import Plan, endless_mix, evaluate, optimal, plan
 from ucbf.policies import Policy
 from ucbf.reports import markdown_table
@@ -187,7 +189,9 @@ def advise(
     if judged:
         for name, player in field.players(len(first)).items():
             accounts = lambda k: history.on(len(first) + k).system  # noqa: E731 - a name of its own says no more
-            rewards[name] = replay(player, w[len(first) :], start=start_index, accounts=accounts).reward
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ModelWarning)  # the page says it
+                rewards[name] = replay(player, w[len(first) :], start=start_index, accounts=accounts).reward
             work.done()
     shown = len(episodes) - 1
     return Advice(

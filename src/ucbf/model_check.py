@@ -2,8 +2,9 @@
 
 Every residual is compared with those of its step so far, in standard deviations. Where f is right, the deviations seen
 in a state average 0 and their squares 1, whatever the actions; so do those of an action, whatever the states. Each is
-tested by itself, which says where, and all of them together, which sees what is small everywhere. Where an edge hid
-disturbances, those that were seen are a selection that does depend on the state: nothing is tested then.
+tested by itself, which says where, and all of them together, which sees what is small everywhere. And the residuals
+since any time are compared, step by step, with those before it: a law that drifts is not the law that was learned.
+Where an edge hid disturbances, those that were seen are a selection that does depend on the state: nothing is tested.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from numpy.typing import NDArray
 from ucbf.kernels import (
     CENSORED,
     COMPARED,
+    COUNT,
     FOURTH,
     FURTHEST,
     ORIGIN,
     OUTSIDE,
     SEEN,
     SQUARE,
+    SUM,
+    SUM_OF_SQUARES,
     Model,
     Watch,
     from_origin,
@@ -31,6 +35,8 @@ from ucbf.kernels import (
 from ucbf.system import Mechanics, System
 
 LEAST, LEAST_FOR_SPREAD = 20, 100  # deviations, for a mean of them, or of their squares, to be about normal
+LEAST_OF_STEP, LEAST_FREEDOM = 3, 8  # residuals of a step before and after, and together less 2, to compare it
+LATELY = "the latest residuals"
 
 
 class ModelWarning(UserWarning):
@@ -51,12 +57,17 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """The findings, strongest first. A right model has any with a chance of about p, at all times together."""
+    """The findings: a drift first, then the strongest. A right model has any with a chance of about p, at all times."""
 
     findings: tuple[Finding, ...]
     residuals: int  # how many were looked at
     p: float
     hidden: int = 0  # how many an edge hid; if any, W was not tested
+
+    @property
+    def drifts(self) -> bool:
+        """Whether recent residuals differ from earlier ones."""
+        return any(finding.where == LATELY for finding in self.findings)
 
     @property
     def ok(self) -> bool:
@@ -135,7 +146,9 @@ def check_model(system: System, watch: Watch, sums: Sums, p: float, settled: boo
         deviations = np.sqrt(watch.steps[seen > 0, SQUARE] / seen[seen > 0])
         zeta = 0 if settled else 2 * system.slack
         findings += _dependence(system, sums, p, zeta / max(float(deviations.min()), 1e-9))
-    findings.sort(key=lambda finding: -finding.strength)
+        if not settled:  # while f is being repaired residuals change with it
+            findings += _drift(watch, p, zeta)
+    findings.sort(key=lambda finding: (finding.where != LATELY, -finding.strength))  # a drift feigns the others
     return ModelCheck(tuple(findings), int(seen.sum()), p, hidden)
 
 
@@ -167,6 +180,41 @@ def _dependence(system: System, sums: Sums, p: float, excused: float) -> list[Fi
             if together > _bar(visits.sum(keepdims=True), tests / max(len(group), 1), p)[0]:
                 found.append(Finding(f"all {kind}s together", f"{what} differs", int(visits.sum()), together))
     return found
+
+
+def _drift(watch: Watch, p: float, excused: int) -> list[Finding]:
+    """Whether residuals have moved: those since some time against those before it, at the time that shows it best.
+
+    Means are compared by Student's t, step by step, and summed. A law that changes around the same mean escapes it.
+    excused: by how many states ζ lets residuals move, where other pairs are visited
+    """
+    total = watch.periods.cumsum(axis=0)
+    (n, mean, square), (later, later_mean, later_square) = _moments(total[:-1]), _moments(total[-1] - total[:-1])
+    usable = (n >= LEAST_OF_STEP) & (later >= LEAST_OF_STEP) & (n + later - 2 >= LEAST_FREEDOM)  # [PERIODS, H]
+    freedom = np.where(usable, n + later - 2, LEAST_FREEDOM)
+    deviation = np.sqrt((square + later_square + 1) / freedom)  # 1: what never moved may yet
+    worth = np.where(usable, n * later / np.maximum(n + later, 1), 0.0)
+    before, since = (np.where(usable, count, 0).sum(axis=1) for count in (n, later))
+    enough = np.flatnonzero((before >= LEAST) & (since >= LEAST))
+    if not len(enough):
+        return []
+    moved = np.sign(later_mean - mean) * np.maximum(np.abs(later_mean - mean) - excused, 0)
+    shift = ((worth * moved / deviation).sum(axis=1) / np.maximum(worth.sum(axis=1), 1e-12))[enough]
+    error = (np.sqrt((worth * freedom / (freedom - 2)).sum(axis=1)) / np.maximum(worth.sum(axis=1), 1e-12))[enough]
+    strength = np.abs(shift) / error
+    top = int(strength.argmax())
+    if strength[top] <= _bar(total[-1, :, COUNT].sum(keepdims=True), 2 * len(n), p)[0]:
+        return []
+    way = "higher" if shift[top] > 0 else "lower"
+    what = f"they are {abs(shift[top]):.2f} standard deviations {way} than those before: W drifts"
+    return [Finding(LATELY, what, int(since[enough[top]]), float(strength[top]))]
+
+
+def _moments(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """[..., H] three times: how many, their mean, the sum of squares about it."""
+    n, total, squares = sums[..., COUNT], sums[..., SUM], sums[..., SUM_OF_SQUARES]
+    mean = total / np.maximum(n, 1e-12)
+    return n, mean, np.maximum(squares - total * mean, 0)
 
 
 def _bar(visits: NDArray[np.float64], tests: float, p: float) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, w
 from ucbf.system import System, once
 
 RENEWALS = ("episode", "few")
-LOOKS = frozenset(50 * 2**i for i in range(40))  # episodes after which the model is checked
+LOOKS = frozenset(50 * 2**i for i in range(40))  # episodes of a simulation after which the model is checked
+LOOK_EVERY = 10  # episodes, where they are observed step by step
 
 
 class InformedAgent(CompiledAgent):
@@ -74,7 +75,7 @@ class InformedAgent(CompiledAgent):
         """The fields of a learner that watch the residuals and say when to switch policy."""
         (H, S, A), eta = self.system.f.shape, self.params["eta"]
         return {
-            "watch": kernels.Watch(np.zeros((H, 4)), np.zeros((S + A, 3)), np.zeros(4)),
+            "watch": kernels.new_watch(H, S, A),
             "eta": 0.0 if self.params["renewal"] == "episode" else self._usual_eta(H) if eta is None else eta,
             "due": np.zeros(1, np.int64),
         }
@@ -179,7 +180,10 @@ class InformedAgent(CompiledAgent):
         w = integers("disturbances", disturbances)
         if w.ndim != 2 or w.shape[1] != self.system.horizon:
             raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {self.system.horizon}")
-        kernels.replay(self.told, self.learner, self.system.fold(w))
+        j = self.system.fold(w)
+        kernels.replay(self.told, self.learner, j)
+        if self.estimator is None:
+            kernels.watch_history(self.told, self.inner.watch, j)
 
     def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """As :meth:`Agent.run`; in one compiled loop unless the estimator is not compiled."""
@@ -189,17 +193,23 @@ class InformedAgent(CompiledAgent):
     def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
         """As :meth:`Agent.observe`; now and then the model is checked, and a warning given if it is contradicted."""
         super().observe(h, s, a, next_s, disturbance)
-        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, kernels.SEEN]) in LOOKS:
+        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, kernels.SEEN]) % LOOK_EVERY == 0:
             self.look()
 
     def look(self) -> None:
         """Warn, once, if the residuals contradict the model."""
+        if ModelWarning in self._warned:
+            return
         found = self.model_check()
+        if found.drifts:
+            remedy = "what it learned no longer holds: begin anew, with a new agent and a warm_start from recent data"
+        else:
+            remedy = "its policy may stay wrong: correct f, or declare a larger model_error"
         if not found.ok:
             self._warn(
                 ModelWarning,
-                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but its policy "
-                "may stay wrong: correct f, declare a larger model_error, or see agent.model_check()",
+                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but {remedy}; "
+                "see agent.model_check()",
                 stacklevel=3,
             )
 

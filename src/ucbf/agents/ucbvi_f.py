@@ -92,6 +92,7 @@ class UCBVIf(InformedAgent):
             stale=np.ones(1, np.int64),
             **self.alert(),
         )
+        self._believe_prior(learner.watch)
         self.learner = self.repairing(learner, kernels.RepairedUCBVIf, learner.counts, self.prior)
 
     def _prior_counts(self, prior: Disturbance | None, weight: float, rows: int) -> NDArray[np.float64]:
@@ -109,6 +110,16 @@ class UCBVIf(InformedAgent):
         for i in np.flatnonzero((prior.pmf > 0).any(axis=0)):
             counts[:, system.fold(prior.values[i])] += episodes * prior.pmf[:, i]
         return frozen(counts)
+
+    def _believe_prior(self, watch: kernels.Watch) -> None:
+        """What the prior says of the residuals counts, for the model check, as if it had been seen."""
+        steps, before = watch.steps, watch.periods[0]
+        steps[:, kernels.SEEN] = self.prior.sum(axis=1) * len(self.prior) / self.system.horizon
+        steps[:, kernels.ORIGIN] = self.prior.argmax(axis=1)
+        kernels.expect_residuals(self.told, self.prior, steps)
+        before[:, kernels.COUNT] = steps[:, kernels.SEEN]
+        before[:, kernels.SUM] = steps[:, kernels.SEEN] * steps[:, kernels.MEAN]
+        before[:, kernels.SUM_OF_SQUARES] = steps[:, kernels.SQUARE] + before[:, kernels.SUM] * steps[:, kernels.MEAN]
 
     def moved_to(self, system: System) -> UCBVIf:
         """An agent that knows of W what this one does, in another system: other prices, other costs, the same W."""
@@ -128,9 +139,9 @@ class UCBVIf(InformedAgent):
             strict=True,
         ):
             mine[...] = theirs
-        moved.inner.watch.tally[[kernels.OUTSIDE, kernels.CENSORED]] = self.inner.watch.tally[
-            [kernels.OUTSIDE, kernels.CENSORED]
-        ]
+        for name, array in self.inner.watch._asdict().items():
+            if name != "groups":  # of the states and actions of this system
+                getattr(moved.inner.watch, name)[...] = array
         return moved
 
     def _usual_eta(self, H: int) -> float:
