@@ -5,6 +5,7 @@ Prints a table and draws docs/cost.png and docs/censored.png (or into the folder
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -75,6 +76,47 @@ def learn_hidden() -> None:
             gaps = 100 * np.array([run.gap[-1] for run in runs]) / best
             cells += [gaps.mean(), gaps.max()]
         print(f"{name:34}{cells[0]:14.2f}{cells[1]:9.2f}{cells[2]:13.2f}{cells[3]:9.2f}")
+
+
+def plan_from_sales() -> None:
+    """Three years of sales with stock-outs, from a log: what the policy misses, and what the plan for the law does."""
+    shop, days = ucbf.systems.Inventory(capacity=40, max_demand=30), 3 * 365
+    d = np.arange(31)
+    poisson = [np.array([float(r) ** k / math.factorial(k) for k in d]) for r in (2, 8)]
+    demands = {
+        "Poisson, 2 a day": poisson[0],
+        "Poisson, 8 a day": poisson[1],
+        "geometric, 8 a day": (8 / 9) ** d,
+        "0 to 16 alike": 1.0 * (d <= 16),
+        "2 or 14": 1.0 * ((d == 2) | (d == 14)),
+        "mostly none": 0.7 * (d == 0) + 0.3 * poisson[1] / poisson[1].sum(),
+    }
+    shelves = {
+        "the median demand, and a full shelf every fifth day": lambda rng, cdf: (
+            40 if rng.random() < 0.2 else int(np.searchsorted(cdf, 0.5))
+        ),
+        "anything up to the 99.5 % quantile": lambda rng, cdf: int(rng.integers(1, np.searchsorted(cdf, 0.995) + 2)),
+    }
+    print(f"\nthree years of sales with stock-outs, a law for each weekday: profit missed in percent, {SEEDS} histories")
+    print(f"{'':54}{'policy, mean':>13}{'worst':>8}{'plan for law':>14}{'worst':>8}")
+    for shelf, level in shelves.items():
+        missed = []
+        for weights in demands.values():
+            pmf = weights / weights.sum()
+            cdf, world = np.cumsum(pmf), shop.world(ucbf.Disturbance(pmf), start=0)
+            best = float(ucbf.optimal(world).v[0, 0])
+            for seed in range(SEEDS):
+                rng, agent, stock = np.random.default_rng(seed), ucbf.UCBVIf(shop.system), 0
+                for day in range(days):
+                    order, asked = max(level(rng, cdf) - stock, 0), int(rng.choice(31, p=pmf))
+                    left = max(stock + order - asked, 0)
+                    agent.observe(day % 7, stock, order, left)
+                    stock = left
+                plan = ucbf.optimal(ucbf.World(shop.system, agent.law)).policy
+                missed.append([best - float(ucbf.evaluate(world, p)[0, 0]) for p in (agent.policy, plan)])
+                missed[-1] = [100 * x / best for x in missed[-1]]
+        (mean, mean_law), (worst, worst_law) = np.mean(missed, axis=0), np.max(missed, axis=0)
+        print(f"{shelf:54}{mean:13.2f}{worst:8.2f}{mean_law:14.2f}{worst_law:8.2f}")
 
 
 def regulate() -> None:
@@ -198,6 +240,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     learn_known()
     learn_hidden()
+    plan_from_sales()
     regulate()
     cost_figure(folder / "cost.png")
     censored_figure(folder / "censored.png")

@@ -361,6 +361,25 @@ def turnbull(seen, at_most, at_least, highest, passes=20_000):
     return law
 
 
+def doubted(law, seen, hidden):
+    """A law of 0..highest, from which fewer are believed where b in ``hidden`` (D >= b) hide too many; the end gets more.
+
+    seen: how many were seen at each d, with those that something else hid where they are believed
+    """
+    found, survival, highest = [], 1.0, len(law) - 1
+    for d in range(highest):
+        at_risk = sum(seen[d:]) + sum(b > d for b in hidden)
+        left = sum(law[d:])
+        believed = sum(left / sum(law[b:]) for b in hidden if b <= d and sum(law[b:]) > 1e-12)
+        share = law[d] / left if left > 1e-12 else 0.0
+        enough = at_risk * min(10, 1 + at_risk**2)
+        if believed > enough:
+            share *= at_risk / (at_risk + np.log(1 + len(hidden)) * (1 - enough / believed))
+        found.append(survival * share)
+        survival *= 1 - share
+    return np.array([*found, survival])
+
+
 def literal_grid_plan(grid, samples):
     """V on the lattice: G_h(x) is the mean over w of U_h at x + w, V_h(s) = max_a r + G_h at f(s, a); all by loops.
 

@@ -1,5 +1,6 @@
 """What a clipped edge hides: UCBVI-f learns the law all the same, and no agent is misled in silence."""
 
+import math
 from contextlib import nullcontext
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ucbf
-from reference import kaplan_meier, turnbull
+from reference import doubted, kaplan_meier, turnbull
 
 MOST = 9
 
@@ -76,6 +77,91 @@ def test_two_edges_give_the_self_consistent_estimate(days):
     if at_most and at_least:
         expected = turnbull(seen, at_most, at_least, 6, passes=500)
         assert likelihood(law, seen, at_most, at_least) >= likelihood(expected, seen, at_most, at_least) - 1e-6
+
+
+def planned_with(agent):
+    """The law that the plan is made with."""
+    agent.renew()
+    return agent.inner.law[0]
+
+
+def test_what_was_hidden_long_and_seen_once_is_doubted_by_hand():
+    # A demand of 0 seen once, from a full shelf, and then 99 days with an empty one, each of which says only that the
+    # demand was 0 or more. By the estimate nobody ever comes. But what was seen once is enough for 1 + 1² hidden ones:
+    # log(100) (1 - 2/99) more are taken to have been at risk, and the rest, 0.82, asked for the most.
+    agent = ucbf.UCBVIf(shop().system)
+    agent.observe(0, 9, 0, 9)
+    for _ in range(99):
+        agent.observe(0, 0, 0, 0)
+    assert agent.law.pmf[0, -1] == 1
+    believed = 1 / (1 + math.log(100) * (1 - 2 / 99))
+    np.testing.assert_allclose(planned_with(agent)[[MOST, 0]], [believed, 1 - believed])
+    # Ten that were seen are enough for a hundred, and the plan is that for the estimate.
+    for _ in range(9):
+        agent.observe(0, 9, 0, 9)
+    np.testing.assert_array_equal(planned_with(agent), agent.law.pmf[0])
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_each_of_two_edges_that_hide_is_doubted_by_itself(up):
+    # W from -3 to 3 moves a state 0..4. Once it was 0; 60 times the upper edge said that it was 0 or more (from state 4),
+    # and once the lower edge that it was 0 or less. The other way round, all is mirrored.
+    agent = ucbf.UCBVIf(pool(5, 3))
+    agent.observe(0, 2, 0, 2)
+    for _ in range(60):
+        agent.observe(0, *((4, 0, 4) if up else (0, 0, 0)))
+    agent.observe(0, *((0, 0, 0) if up else (4, 0, 4)))
+    law = planned_with(agent) if up else planned_with(agent)[::-1]
+    estimate = agent.law.pmf[0] if up else agent.law.pmf[0][::-1]
+    np.testing.assert_allclose(estimate, np.eye(7)[3], atol=1e-5)
+    # Two were seen, or are believed to have been, at 0, enough for 2 (1 + 2²) hidden ones, not for 60.
+    believed = 2 / (2 + math.log(61) * (1 - 10 / 60))
+    np.testing.assert_allclose(law[[3, 6]], [believed, 1 - believed], rtol=1e-4)
+    assert law[:3].sum() < 1e-4  # the lower edge hid too little to doubt anything
+
+
+@pytest.mark.filterwarnings("ignore::ucbf.ModelWarning")  # blocks of equal days look like a drift
+@given(st.lists(st.tuples(st.integers(0, MOST), st.integers(0, MOST), st.integers(1, 40)), min_size=1, max_size=8))
+def test_a_doubted_product_limit_agrees_with_its_transcription(days):
+    agent = ucbf.UCBVIf(shop().system)
+    seen, hidden = [], []
+    for stock, demand, times in days:
+        left = max(stock - demand, 0)
+        for _ in range(times):
+            agent.observe(0, stock, 0, left)
+        (seen if left or stock == MOST else hidden).extend([stock - left] * times)
+    estimate = kaplan_meier(seen, hidden, MOST)
+    expected = doubted(estimate, np.bincount(seen, minlength=MOST + 1), hidden) if hidden else estimate
+    np.testing.assert_allclose(planned_with(agent)[::-1], expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::ucbf.ModelWarning")
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3), st.integers(1, 40)), min_size=1, max_size=8))
+def test_what_the_plan_doubts_only_goes_to_the_ends(days):
+    agent = ucbf.UCBVIf(pool(5, 3))
+    for s, w, times in days:
+        for _ in range(times):
+            agent.observe(0, s, 0, min(max(s + w, 0), 4))
+    law, estimate = planned_with(agent), agent.law.pmf[0]
+    assert law.sum() == pytest.approx(1)
+    assert law.min() >= 0
+    assert (law[1:-1] <= estimate[1:-1] + 1e-9).all()
+
+
+def test_sales_of_three_years_are_planned_with_as_they_are():
+    # Shelves of 8 on most days and full ones on some: much is hidden and enough is seen. The plan used to expect more
+    # than ever came.
+    shop = ucbf.systems.Inventory(capacity=40, max_demand=30)
+    rng = np.random.default_rng(0)
+    agent, stock = ucbf.UCBVIf(shop.system), 0
+    for day in range(3 * 365):
+        level = 40 if rng.random() < 0.2 else 8
+        order, demand = max(level - stock, 0), int(rng.poisson(8))
+        left = max(stock + order - demand, 0)
+        agent.observe(day % 7, stock, order, left)
+        stock = left
+    assert agent.inner.below.sum() > 200
+    np.testing.assert_array_equal(agent.policy, ucbf.optimal(ucbf.World(shop.system, agent.law)).policy)
 
 
 def likelihood(law, seen, at_most, at_least):

@@ -144,7 +144,7 @@ def one_step(low=0, high=9):
 
 
 def test_a_drift_by_hand():
-    # 40 residuals: 20 of 0 and 2 in turn, mean 1, then 20 of 6 and 8, mean 7. Sums of squares about the means 20 and 20,
+    # 40 residuals: 20 of 0 and 2 in turn, mean 1, then 20 of 6 and 8, mean 7. Sums of squares about the means 20 each,
     # and 1 for what never moved: variance 41/38. The means are 6 apart, 6 / sqrt(41/38) = 5.78 standard deviations;
     # the error of Student's t with 38 degrees of freedom is sqrt(38/36 · (1/20 + 1/20)).
     agent = ucbf.UCBVIf(one_step())

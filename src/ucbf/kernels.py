@@ -600,6 +600,7 @@ def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
 
 # -- UCBVI-f ----------------------------------------------------------------------------------------------
 
+ENOUGH = 10.0  # hidden disturbances for each that was seen
 PASSES = 500  # over a law that both edges hide, at most
 
 
@@ -662,9 +663,7 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
 def believe(told: Mechanics, learner: UCBVIfState, curious: bool) -> None:
     """The law of every row: shares of what was counted, or the product-limit estimate where edges hid some.
 
-    curious: where an edge hides, believe that log(1 + n) of the n disturbances it hid are at the far end. What is seen
-    once and then hidden for ever would else be believed for ever; so, the less was ever seen beyond an edge, the more
-    it is worth to look, and the mass goes as what is seen there grows.
+    curious: where an edge hides, doubt it as far as too little was seen beyond the edge (:func:`doubt`).
     """
     counts, below, above, law = learner.counts, learner.below, learner.above, learner.law
     R = told.n_residuals
@@ -674,29 +673,33 @@ def believe(told: Mechanics, learner: UCBVIfState, curious: bool) -> None:
             seen += counts[row, j]
             at_most += below[row, j]
             at_least += above[row, j]
-        low = math.log(1 + at_most) if curious else 0.0
-        high = math.log(1 + at_least) if curious else 0.0
         if at_most == 0 and at_least == 0:
             for j in range(R):
                 law[row, j] = counts[row, j] / seen if seen > 0 else learner.guess[j]
         elif at_least == 0:
-            product_limit(counts, row, below, law, row, -1, low)
+            product_limit(counts, row, below, law, row, -1)
         elif at_most == 0:
-            product_limit(counts, row, above, law, row, 1, high)
+            product_limit(counts, row, above, law, row, 1)
         else:
-            self_consistent(learner, row, low, high)
+            self_consistent(learner, row)
+        if curious and at_most + at_least > 0:
+            share_out(learner, row)
+            if at_most > 0:
+                doubt(learner.room, 0, below, law, row, -1)
+            if at_least > 0:
+                doubt(learner.room, 1, above, law, row, 1)
 
 
 @inlined
-def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: int, beyond: float) -> None:
+def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: int) -> None:
     """Kaplan and Meier (1958): the law in ``row`` from the counts in row c, in the direction of ``step``, 1 or -1.
 
     hidden: [L, R] how many are known only to be this one or one further on, in that direction. Each j takes its share
     of those still at risk: seen there or further on, or hidden from further on. What nothing ever showed is put at the
-    far end, and so are ``beyond`` more.
+    far end.
     """
     R = counts.shape[1]
-    at_risk = beyond
+    at_risk = 0.0
     for j in range(R):
         at_risk += counts[c, j] + hidden[row, j]
     left, j = 1.0, 0 if step > 0 else R - 1
@@ -711,17 +714,64 @@ def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int,
 
 
 @inlined
-def self_consistent(learner: UCBVIfState, row: int, low: float, high: float) -> None:
-    """Where both edges hide: what the upper one hid is shared out by the law so far, the rest is a product limit.
+def share_out(learner: UCBVIfState, row: int) -> None:
+    """learner.room: counts with what the upper edge hid, and with what the lower edge hid, where the law believes it."""
+    law, room, R = learner.law, learner.room, learner.law.shape[1]
+    up, weight = 1.0, 0.0
+    for j in range(R):
+        weight += learner.above[row, j] / up if up > 1e-12 else 0.0
+        room[0, j] = learner.counts[row, j] + law[row, j] * weight
+        up -= law[row, j]
+    up, weight = 1.0, 0.0
+    for j in range(R - 1, -1, -1):
+        weight += learner.below[row, j] / up if up > 1e-12 else 0.0
+        room[1, j] = learner.counts[row, j] + law[row, j] * weight
+        up -= law[row, j]
 
-    low, high: how many more to put at either end
+
+@inlined
+def doubt(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: int) -> None:
+    """Believe less of what the law in ``row`` says beyond an edge where too little was seen; the rest is at the far end.
+
+    counts: [.., R] what was seen in row c. hidden: [L, R] what the edge hid, as of :func:`product_limit`. Of those m are
+    believed to have been at j or further on, and r were seen to be, which is enough for 1 + r² hidden ones each, but not
+    for more than ``ENOUGH``. Where m is more than that, up to log(1 + n) more than r are taken to have been at risk at
+    j, n being all that the edge hid. What is seen once and then hidden for ever would else be believed for ever.
     """
+    R = law.shape[1]
+    at_risk, mass, n = 0.0, 0.0, 0.0
+    for j in range(R):
+        at_risk += counts[c, j] + hidden[row, j]
+        mass += law[row, j]
+        n += hidden[row, j]
+    left, believed, j = mass, 0.0, 0 if step > 0 else R - 1
+    for _ in range(R - 1):
+        at_risk -= hidden[row, j]
+        believed += hidden[row, j]
+        share = min(law[row, j] / mass, 1.0) if mass > 1e-12 else 0.0
+        mass -= law[row, j]
+        trusted = share
+        enough = at_risk * min(ENOUGH, 1 + at_risk * at_risk)
+        if believed > enough:
+            more = math.log(1 + n) * (1 - enough / believed)
+            trusted *= max(at_risk, 0.0) / (max(at_risk, 0.0) + more)
+        believed *= 1 - share
+        at_risk -= counts[c, j]
+        law[row, j] = left * trusted
+        left *= 1 - trusted
+        j += step
+    law[row, j] = left
+
+
+@inlined
+def self_consistent(learner: UCBVIfState, row: int) -> None:
+    """Where both edges hide: what the upper one hid is shared out by the law so far, the rest is a product limit."""
     law, above, room = learner.law, learner.above, learner.room
     R = law.shape[1]
     for j in range(R):
         law[row, j] = learner.counts[row, j] + 1e-3  # what both edges agree on may be where nothing was seen
-    law[row, 0] += 1 + low  # the ends, where what is never seen may be
-    law[row, R - 1] += 1 + high
+    law[row, 0] += 1  # the ends, where what is never seen may be
+    law[row, R - 1] += 1
     for _ in range(PASSES):
         tail, weight, moved = 0.0, 0.0, 0.0
         for j in range(R - 1, -1, -1):
@@ -731,8 +781,7 @@ def self_consistent(learner: UCBVIfState, row: int, low: float, high: float) -> 
             weight += room[0, j]
             room[0, j] = learner.counts[row, j] + law[row, j] * weight
             room[1, j] = law[row, j]
-        room[0, R - 1] += high
-        product_limit(room, 0, learner.below, law, row, -1, low)
+        product_limit(room, 0, learner.below, law, row, -1)
         for j in range(R):
             moved = max(moved, abs(law[row, j] - room[1, j]))
         if moved < 1e-9:

@@ -27,9 +27,9 @@ class UCBVIf(InformedAgent):
 
     At a clipped edge where W was not measured it uses what the edge says, that W was at most or at least something: the
     law is then the product-limit estimate (Kaplan, Meier 1958; where both edges hide, the self-consistent one of
-    Turnbull 1974). What no state ever shows is believed at the end of W's range; and the plan, though not ``law``, puts
-    there log(1 + n) of the n disturbances that an edge hid, so that what was seen once and hidden ever since is looked
-    at again.
+    Turnbull 1974). What no state ever shows is believed at the end of W's range. Where far more disturbances
+    were hidden than seen, the plan, though not ``law``, doubts what it says of them and puts more at that end, so that
+    what was seen once and hidden ever since is looked at again.
 
     Parameters
     ----------
