@@ -97,7 +97,7 @@ def plan_from_sales() -> None:
         ),
         "anything up to the 99.5 % quantile": lambda rng, cdf: int(rng.integers(1, np.searchsorted(cdf, 0.995) + 2)),
     }
-    print(f"\nthree years of sales with stock-outs, a law for each weekday: profit missed in percent, {SEEDS} histories")
+    print(f"\nthree years of sales with stock-outs, a law for each weekday: profit missed in percent, {SEEDS} logs")
     print(f"{'':54}{'policy, mean':>13}{'worst':>8}{'plan for law':>14}{'worst':>8}")
     for shelf, level in shelves.items():
         missed = []

@@ -362,7 +362,7 @@ def turnbull(seen, at_most, at_least, highest, passes=20_000):
 
 
 def doubted(law, seen, hidden):
-    """A law of 0..highest, from which fewer are believed where b in ``hidden`` (D >= b) hide too many; the end gets more.
+    """A law of 0..highest, which is believed less where b in ``hidden`` (D >= b) hide too many; the end gets more.
 
     seen: how many were seen at each d, with those that something else hid where they are believed
     """
