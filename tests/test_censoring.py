@@ -104,8 +104,8 @@ def test_what_was_hidden_long_and_seen_once_is_doubted_by_hand():
 
 @pytest.mark.parametrize("up", [True, False])
 def test_each_of_two_edges_that_hide_is_doubted_by_itself(up):
-    # W from -3 to 3 moves a state 0..4. Once it was 0; 60 times, from state 4, the upper edge said that it was 0 or more,
-    # and once the lower edge that it was 0 or less. The other way round, all is mirrored.
+    # W from -3 to 3 moves a state 0..4. Once it was 0; 60 times, from state 4, the upper edge said that it was 0 or
+    # more, and once the lower edge that it was 0 or less. The other way round, all is mirrored.
     agent = ucbf.UCBVIf(pool(5, 3))
     agent.observe(0, 2, 0, 2)
     for _ in range(60):

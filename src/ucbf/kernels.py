@@ -734,9 +734,10 @@ def doubt(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: i
     """Believe less of what the law in ``row`` says beyond an edge where too little was seen; the far end gets the rest.
 
     counts: [.., R] what was seen in row c. hidden: [L, R] what the edge hid, as of :func:`product_limit`. Of those m
-    are believed to have been at j or further on, and r were seen to be, which is enough for 1 + r² hidden ones each, but
-    not for more than ``ENOUGH``. Where m is more than that, up to log(1 + n) more than r are taken to have been at risk
-    at j, n being all that the edge hid. What is seen once and then hidden for ever would else be believed for ever.
+    are believed to have been at j or further on, and r were seen to be, which is enough for 1 + r² hidden ones each,
+    but not for more than ``ENOUGH``. Where m is more than that, up to log(1 + n) more than r are taken to have been at
+    risk at j, n being all that the edge hid. What is seen once and then hidden for ever would else be believed for
+    ever.
     """
     R = law.shape[1]
     at_risk, mass, n = 0.0, 0.0, 0.0
