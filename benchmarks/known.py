@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -91,7 +92,7 @@ def plan_from_sales() -> None:
         "2 or 14": 1.0 * ((d == 2) | (d == 14)),
         "mostly none": 0.7 * (d == 0) + 0.3 * poisson[1] / poisson[1].sum(),
     }
-    shelves = {
+    shelves: dict[str, Callable[[np.random.Generator, Floats], int]] = {
         "the median demand, and a full shelf every fifth day": lambda rng, cdf: (
             40 if rng.random() < 0.2 else int(np.searchsorted(cdf, 0.5))
         ),
