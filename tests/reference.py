@@ -284,7 +284,10 @@ def bonus(name, system, units, told_f, c=None, p=0.01, d=1.0, episodes=5000):
     """(h, n) -> b, by the formulas; agents that are not told f pay nothing for its error."""
     S, A, H = system.n_states, system.n_actions, system.horizon
     iota = math.log(S * A * H / p)
-    L = (system.lipschitz or 0.0) / units.scale if told_f else 0.0
+    steep = 0.0  # of landing rewards
+    for row in [] if system.landing is None else system.landing:
+        steep = max([steep, *(abs(b - a) for a, b in itertools.pairwise(row))])
+    L = (steep + system.discount * (system.lipschitz or 0.0)) / units.scale if told_f else 0.0
     zeta = system.model_error
     if name == "theorem":
         c = 1.0 if c is None else c

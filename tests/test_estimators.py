@@ -13,29 +13,46 @@ from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior
 
 
 class LiteralEM:
-    """Posterior of every pair's offset given the law, the law given the posteriors; states wrap, the same f always."""
+    """Posterior of every pair's offset given the law of the others, the law given the posteriors, and what is believed.
+
+    States wrap, and f is the same at every step.
+    """
 
     def __init__(self, S, pairs, H, half, smoothing):
         self.S, self.H, self.half, self.smoothing = S, H, half, smoothing
+        self.offsets = range(-half, half + 1)
         self.seen = np.zeros((H, pairs, S))
         self.law = np.zeros((H, S))
+        self.belief = {d: math.log(0.5 if d == 0 else 0.5 / (2 * half)) for d in self.offsets}
+        self.weights = np.array([[math.exp(self.belief[d]) for d in self.offsets]] * pairs)
         self.counted = np.zeros(self.seen.shape)  # of what was seen, when last fitted
         self.believed = None  # f then
 
-    def log_law(self):
-        return np.log((self.law + self.smoothing) / (self.law + self.smoothing).sum(axis=1, keepdims=True))
+    def own(self, pair):
+        """[H, S] what a pair adds to the law."""
+        share = np.zeros((self.H, self.S))
+        for h, j in np.argwhere(self.seen[:, pair]):
+            for d in self.offsets:
+                share[h, (j - d) % self.S] += self.seen[h, pair, j] * self.weights[pair, d + self.half]
+        return share
+
+    def score(self, pair, d):
+        """The logarithm of the chance of a pair's residuals with an offset, by the law without the pair's own."""
+        own, total = self.own(pair), 0.0
+        for h, j in np.argwhere(self.seen[:, pair]):
+            w = (j - d) % self.S
+            count, n = self.law[h, w] + self.smoothing, self.seen[h, pair].sum()
+            share = own[h, w] / count
+            log = math.log(count) - share if share < 0.1 else math.log(max(count - own[h, w], self.smoothing))
+            rest = max(self.law[h].sum() - n, 0) + self.smoothing * self.S
+            total += self.seen[h, pair, j] * (log - math.log(rest))
+        return total
 
     def posterior(self, move=0):
         """[pairs, offsets] and the logarithm of the chance of all that was seen."""
-        logs, out, total = self.log_law(), [], 0.0
+        out, total, least = [], 0.0, min(self.belief.values())
         for pair in range(self.seen.shape[1]):
-            scores = []
-            for d in range(-self.half, self.half + 1):
-                score = 0.0
-                for h in range(self.H):
-                    for j in range(self.S):
-                        score += self.seen[h, pair, j] * logs[h, (j - d - move) % self.S]
-                scores.append(score)
+            scores = [self.score(pair, d + move) + self.belief.get(d + move, least) for d in self.offsets]
             most = max(scores)
             weights = [math.exp(score - most) for score in scores]
             total += most + math.log(sum(weights))
@@ -43,17 +60,21 @@ class LiteralEM:
         return np.array(out), total
 
     def iterate(self):
-        moves = sorted(range(-self.half, self.half + 1), key=lambda m: (abs(m), -m))
+        moves = sorted(self.offsets, key=lambda m: (abs(m), -m))
         chosen, best = 0, -math.inf
         for move in moves:
             total = self.posterior(move)[1]
             if total > best + 1:
                 chosen, best = move, total
-        weights = self.posterior(chosen)[0]
+        self.weights = self.posterior(chosen)[0]
         self.law[:] = 0
         for h, pair, j in np.argwhere(self.seen):
-            for d in range(-self.half, self.half + 1):
-                self.law[h, (j - d) % self.S] += self.seen[h, pair, j] * weights[pair, d + self.half]
+            for d in self.offsets:
+                self.law[h, (j - d) % self.S] += self.seen[h, pair, j] * self.weights[pair, d + self.half]
+        visited = self.seen.sum(axis=(0, 2)) > 0
+        trust = np.array([4 * (0.5 if d == 0 else 0.5 / (2 * self.half)) for d in self.offsets])
+        found = trust + self.weights[visited].sum(axis=0)
+        self.belief = {d: math.log(found[d + self.half] / found.sum()) for d in self.offsets}
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4]))
@@ -81,9 +102,12 @@ def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
         literal.law[:] = literal_start(literal, agent)
         for _ in range(2):
             literal.iterate()
+        literal.weights = literal.posterior()[0]
         np.testing.assert_allclose(model.counts, literal.law, atol=1e-9)
+        np.testing.assert_allclose(model.belief, list(literal.belief.values()), atol=1e-9)
+        np.testing.assert_allclose(model.posterior, literal.weights, atol=1e-9)
         literal.believed = model.f.reshape(-1).copy()
-        weights, _ = literal.posterior()
+        weights = literal.weights
         likeliest = weights.argmax(axis=1) - zeta // 2
         offset = (model.f - model.first).reshape(-1)
         sure = np.sort(weights, axis=1)[:, -1] > np.sort(weights, axis=1)[:, -2] + 1e-9
@@ -93,6 +117,69 @@ def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
             plausible = np.flatnonzero(weights[pair] >= threshold) - zeta // 2 + model.first.reshape(-1)[pair]
             assert model.low.reshape(-1)[pair] <= plausible.min()
             assert model.high.reshape(-1)[pair] >= plausible.max()
+        check_what_is_tried(agent, told, threshold)
+
+
+def check_what_is_tried(agent, told, threshold):
+    """What follows every pair: the mean over its offsets, or the best plausible one if it is worth trying."""
+    m, half, ahead = agent.learner.model, told.slack, agent.inner.ahead
+    for h, s in np.ndindex(told.f.shape[:2]):
+        values = np.array([[ahead[h, (m.first[0, s, a] + d) % 9] for d in range(-half, half + 1)] for a in range(2)])
+        chances = m.posterior[[s * 2, s * 2 + 1]]
+        settled = m.low[0, s] == m.high[0, s]
+        mean = np.where(settled, ahead[h, m.f[0, s]], (values * chances).sum(axis=1))
+        reward = told.reward[h, s]
+        best = (reward + mean).max()
+        expected = mean.copy()
+        for a in range(2):
+            q = reward[a] + values[a]
+            low, high = m.low[0, s, a] - m.first[0, s, a] + half, m.high[0, s, a] - m.first[0, s, a] + half
+            hope = low + int(q[low : high + 1].argmax())
+            if settled[a] or q[hope] <= best or reward[a] + mean[a] == best:
+                continue
+            gain = sum(p * max(x - best, 0) for p, x in zip(chances[a], q, strict=True))
+            cost = 0.0
+            for d, (p, x) in enumerate(zip(chances[a], q, strict=True)):
+                if p > 1e-12 and x <= best:
+                    apart = max(m.apart[hope - d + 2 * half], 1e-12)
+                    cost += p * (best - x) * (1 + max(math.log(chances[a][hope] / (p * threshold)), 0) / apart)
+            if m.visits[[s * 2, s * 2 + 1]].sum() * gain >= cost:
+                expected[a] = q[hope] - reward[a]
+        np.testing.assert_allclose(agent.learner.lead[h, s], expected, atol=1e-9)
+
+
+def test_how_far_offsets_are_told_apart_by_hand():
+    # P(0) = 3/4 and P(1) = 1/4, of four: one residual tells an offset of 1 from none by the mean of log P(w) - log
+    # P(w-1), 3/4 (log 3/4 - log P(3)) + 1/4 (log 1/4 - log 3/4), P(3) being what smoothing leaves it.
+    agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior(smoothing=1e-6))
+    m = agent.learner.model
+    m.counts[0] = 3e6, 1e6, 0, 0
+    kernels.take_logs(agent.told, m.counts, m.logs, 0, 1.0, 2)
+    kernels.tell_apart(agent.told, m)
+    p = [3 / 4, 1 / 4, 1 / 4e6, 1 / 4e6]
+    by_one = p[0] * math.log(p[0] / p[3]) + p[1] * math.log(p[1] / p[0])
+    np.testing.assert_allclose(m.apart[[2, 3]], [0, by_one], atol=1e-4)
+    np.testing.assert_allclose(m.apart[1], p[0] * math.log(p[0] / p[1]) + p[1] * math.log(p[1] / p[2]), rtol=1e-4)
+
+
+def test_smoothing_follows_the_data():
+    # Sixty residuals that are all alike say that what was not seen will not be; thirty that are hardly ever alike, that
+    # it will. Of laws drawn with a weight α for every value the likeliest is taken.
+    def chosen(counts):
+        agent = ucbf.UCBVIf(ucbf.System(np.zeros((30, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
+        agent.learner.model.counts[0] = counts
+        return kernels.best_smoothing(agent.told, agent.learner.model)
+
+    def likelihood(counts, alpha):
+        total = math.lgamma(30 * alpha) - math.lgamma(sum(counts) + 30 * alpha)
+        return total + sum(math.lgamma(n + alpha) - math.lgamma(alpha) for n in counts)
+
+    rng = np.random.default_rng(0)
+    for counts in (np.eye(30)[4] * 60, np.ones(30), rng.integers(0, 3, 30) * 1.0, rng.integers(0, 2, 30) * 7.0):
+        best = max(kernels.SMOOTHINGS, key=lambda alpha: likelihood(counts, alpha))
+        assert chosen(counts) == best
+    assert chosen(np.eye(30)[4] * 60) == 0.003
+    assert chosen(np.ones(30)) == 1.0
 
 
 def literal_start(literal, agent):
@@ -107,8 +194,8 @@ def literal_start(literal, agent):
 
 
 def test_a_posterior_by_hand():
-    # One pair, offsets -1, 0, 1; the law says w = 0 with 3/4 and w = 1 with 1/4, so that residual 1 has likelihoods
-    # P(w = 2) = 0, P(w = 1) = 1/4 and P(w = 0) = 3/4.
+    # One pair, offsets -1, 0, 1, believed with 1/4, 1/2, 1/4; the law says w = 0 with 3/4 and w = 1 with 1/4, so that
+    # residual 1 has likelihoods P(w = 2) = 0, P(w = 1) = 1/4 and P(w = 0) = 3/4: 0, 1/8 and 3/16.
     system = ucbf.System(np.zeros((5, 1)), 0.0, 1, model_error=2)
     agent = ucbf.UCBVIf(system, estimator=OffsetPosterior(smoothing=1e-12))
     m = agent.learner.model
@@ -116,7 +203,7 @@ def test_a_posterior_by_hand():
     kernels.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
     agent.observe(0, 0, 0, 1)
     kernels.posterior(m, 0, 0, 1.0)
-    np.testing.assert_allclose(m.weights, [0, 0.25, 0.75], atol=1e-9)
+    np.testing.assert_allclose(m.weights, [0, 0.4, 0.6], atol=1e-9)
 
 
 def gap_after(agent, world, episodes, seed=0):
@@ -137,6 +224,43 @@ def test_repair_finds_the_right_f_but_for_a_constant(kind, zeta):
     constants = ((agent.f[0] - world.system.f[0]) % 25)[settled]
     assert settled.mean() > 0.5
     assert len(np.unique(constants)) == 1
+
+
+def bell(S, A, sd, seed):
+    """A world with a wide, bell-shaped law of W, in which one residual says little of an offset."""
+    rng, x = np.random.default_rng(seed), np.arange(6 * sd + 1)
+    pmf = np.exp(-((x - 3 * sd) ** 2) / (2 * sd**2))
+    system = ucbf.System(rng.integers(0, S, (S, A)), rng.random(S), 5, "wrap")
+    return ucbf.World(system, ucbf.Disturbance(pmf / pmf.sum()))
+
+
+def regrets(world, told, episodes, seed):
+    """With f known, as told, and repaired."""
+    agents = ucbf.UCBVIf(world.system), ucbf.UCBVIf(told), ucbf.UCBVIf(told, estimator="OffsetPosterior")
+    return [ucbf.simulate(agent, world, episodes, seed).regret[-1] for agent in agents]
+
+
+def test_repair_does_no_harm_where_little_can_be_told():
+    found, exact = [], []
+    for seed in range(4):
+        world = bell(60, 3, 6, seed)
+        found.append(regrets(world, ucbf.corrupt(world.system, 4, seed), 1500, seed))
+        exact.append(regrets(world, world.system.replace(model_error=4), 1500, seed))
+    known, told, repaired = np.mean(found, axis=0)
+    assert repaired < 1.1 * told  # it was one and a half times that
+    assert repaired < 2 * known
+    known, _, repaired = np.mean(exact, axis=0)
+    assert repaired < 1.6 * known  # it was three times that
+
+
+@pytest.mark.parametrize(("n_actions", "most"), [(2, 1.7), (8, 2.0)])
+def test_an_exact_f_that_is_said_to_be_off_is_believed_soon(n_actions, most):
+    found = []
+    for seed in range(6):
+        world = ucbf.random_world(n_actions=n_actions, horizon=5, seed=seed)
+        found.append(regrets(world, world.system.replace(model_error=4), 2000, seed))
+    known, _, repaired = np.mean(found, axis=0)
+    assert repaired < most * known  # it was three and six times that
 
 
 def test_repair_in_a_clipped_warehouse_with_measured_demand():

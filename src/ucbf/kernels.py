@@ -524,6 +524,13 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_
     watch(told, learner.watch, h, s, a, j)
     if h >= learner.learned_steps:
         return False
+    ucb_f_average(told, learner, h, j)
+    return ucb_f_greedy(told, learner, h, learner.eta == 0)
+
+
+@inlined
+def ucb_f_average(told: Mechanics, learner: UCBfState, h: int, j: int) -> None:
+    """What disturbance j says of every after-state of step h, averaged in."""
     H = told.horizon
     learner.visits[h] += 1
     n = (learner.visits[h] - 1) * H + h + 1 if learner.by_update else learner.visits[h]
@@ -535,7 +542,6 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_
     for x in range(told.n_after):
         target = landing[d, x + j] + told.discount * learner.value[h + 1, told.next_state[x + j]]
         average[h, x] = (1 - alpha) * average[h, x] + alpha * target
-    return ucb_f_greedy(told, learner, h, learner.eta == 0)
 
 
 @inlined
@@ -813,10 +819,12 @@ def ucbvi_f_greedy(told: Mechanics, learner: UCBVIfState, h: int) -> bool:
 # -- repairing f ------------------------------------------------------------------------------------------
 #
 # A repairing learner is one of the two above with a model of f beside it. The mechanics it was told have f as it is
-# believed now, so that residuals follow it; ``leaning`` are the same mechanics with, for each step, the best of the
-# after-states that are still possible, and it is with those that the learner inside learns and plans.
+# believed now, so that residuals follow it; ``lead`` is what is taken to follow every pair, given what f may still be.
 
 NEVER = -40.0  # logarithm of the chance of what cannot be: small enough to settle a doubt, and finite
+HARDLY = 1e-12  # a chance that counts for nothing
+TRUST, TRUST_WORTH = 0.5, 4.0  # how likely f as told is taken to be right at first, and how many pairs that is worth
+SMOOTHINGS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # that are tried where it follows the data
 
 
 class Model(NamedTuple):
@@ -835,18 +843,25 @@ class Model(NamedTuple):
     offsets: bool  # whether f is fitted here
     half: int  # the largest offset, ζ/2
     threshold: float  # offsets less likely than this are dismissed, at first
-    smoothing: float  # added to every count of the law
+    smoothing: float  # added to every count of the law; 0: it follows the data
     iterations: int  # of expectation and maximisation at a time
     seen: NDArray[np.int32]  # [M, S·A, R] residuals of f as it was told
     known: Floats  # [L, R] disturbances that were measured: at an edge, or before the start
     barred: Floats  # [P, E] what an edge said of the offsets
-    likelihood: Floats  # [P, 2E-1] of every offset, given the law
+    likelihood: Floats  # [P, 2E-1] of every offset, given the law that other pairs showed
+    posterior: Floats  # [P, E] of every offset
+    belief: Floats  # [E] logarithm of how likely offsets are before a pair is seen: what the others have
     counts: Floats  # [L, R] the law: the expected number of times that each disturbance occurred
     prior: Floats  # [L, R] counts before any observation
     logs: Floats  # [L, R + 4 half] logarithm of the law when last fitted, continued at both ends
+    apart: Floats  # [4 half + 1] by how much one residual tells apart offsets that differ by -2 half .. 2 half
     weights: Floats  # [E] room for the posterior of one pair
+    own: Floats  # [R] room for what one pair adds to the law
+    visits: Ints  # [P] observations of every pair
     stale: Ints  # [P] pairs with news since the last renewal
     spare: Floats  # [L, R] room for the law while another fit is tried
+    spare_posterior: Floats  # [P, E]
+    amount: Floats  # [1] the smoothing now
     clock: Ints  # [3] observations so far; those at which the law is fitted again, and from the beginning
 
 
@@ -856,7 +871,7 @@ class RepairedUCBf(NamedTuple):
     policy: Ints  # the learner's
     learner: UCBfState
     model: Model
-    leaning: Mechanics
+    lead: Floats  # [H, S, A] what is taken to follow every pair
 
 
 class RepairedUCBVIf(NamedTuple):
@@ -865,14 +880,18 @@ class RepairedUCBVIf(NamedTuple):
     policy: Ints  # the learner's
     learner: UCBVIfState
     model: Model
-    leaning: Mechanics
+    lead: Floats  # [H, S, A]
 
 
 @inlined
 def repaired_ucb_f_update(told: Mechanics, learner: RepairedUCBf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
-    """Learn f from the transition, then from the disturbance it is taken for."""
-    settled = look(told, learner.model, h, s, a, s_next, j)
-    return ucb_f_update(learner.leaning, learner.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+    """Learn f from the transition, then from the disturbance it is taken for; values wait for the next episode."""
+    settled, inside = look(told, learner.model, h, s, a, s_next, j), learner.learner
+    j = min(max(j, 0), told.n_residuals - 1)
+    watch(told, inside.watch, h, settled, a, j)
+    if h < inside.learned_steps:
+        ucb_f_average(told, inside, h, j)
+    return False
 
 
 @inlined
@@ -881,21 +900,21 @@ def repaired_ucbvi_f_update(
 ) -> bool:
     """Learn f from the transition, then count the disturbance it is taken for."""
     settled = look(told, learner.model, h, s, a, s_next, j)
-    return ucbvi_f_update(learner.leaning, learner.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+    return ucbvi_f_update(told, learner.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
 
 
 @inner
 def repaired_ucb_f_renew(told: Mechanics, learner: RepairedUCBf) -> int:
     """Follow what is believed of f; the last step whose policy changed, or -1."""
     m, inside = learner.model, learner.learner
-    if not is_due(inside.visits, inside.due, inside.eta):
-        return -1
-    if m.offsets:
+    due = is_due(inside.visits, inside.due, inside.eta)
+    if m.offsets and due:
         move_average(told, inside.average, -fit_offsets(told, m, inside.watch.steps, inside.watch.groups))
     top = -1
     for h in range(told.horizon):
-        lean(told, m, learner.leaning.after, inside.average, h)
-        if ucb_f_greedy(learner.leaning, inside, h, True):
+        weight, bonus, cap = inside.weight[h], inside.bonus[h], inside.cap[h]
+        look_ahead_of_pairs(told, m, learner.lead, inside.average, h, weight)
+        if take_best_pair(told, learner.lead, inside.value, inside.policy, h, weight, bonus, cap, due):
             top = h
     return top
 
@@ -926,24 +945,127 @@ def repaired_ucbvi_f_renew(told: Mechanics, learner: RepairedUCBVIf) -> int:
     top = -1
     for h in range(told.horizon - 1, -1, -1):
         expect(told, inside, h)
-        lean(told, m, learner.leaning.after, inside.ahead, h)
-        if ucbvi_f_greedy(learner.leaning, inside, h) and top < 0:
+        look_ahead_of_pairs(told, m, learner.lead, inside.ahead, h, 1.0)
+        if take_best_pair(told, learner.lead, inside.value, inside.policy, h, 1.0, 0.0, np.inf, True) and top < 0:
             top = h
     return top
 
 
 @inlined
-def lean(told: Mechanics, m: Model, leaning: NDArray[np.int32], ahead: Floats, h: int) -> None:
-    """Where the truth may be one of several after-states, take the one with most ahead. leaning: [H, S, A]."""
-    f, X = h % len(m.f), told.n_after
+def take_best_pair(
+    told: Mechanics,
+    lead: Floats,
+    value: Floats,
+    policy: Ints,
+    h: int,
+    weight: float,
+    bonus: float,
+    cap: float,
+    act: bool,
+) -> bool:
+    """As :func:`take_best`, from what follows the pairs themselves, lead [H, S, A]."""
+    reward, r, changed = told.reward, h % len(told.reward), False
+    for s in range(lead.shape[1]):
+        best, best_a = -np.inf, 0
+        for a in range(lead.shape[2]):
+            q = weight * reward[r, s, a] + lead[h, s, a]
+            if q > best:
+                best, best_a = q, a
+        value[h, s] = min(cap, best + bonus)
+        if act:
+            changed |= keep_best(policy, h, s, best_a)
+    return changed
+
+
+@inlined
+def place(told: Mechanics, x: int) -> int:
+    """An after-state that an offset leads to, brought back among those there are."""
+    X = told.n_after
+    return x % X if told.modular else min(max(x, 0), X - 1)
+
+
+@inner
+def look_ahead_of_pairs(told: Mechanics, m: Model, lead: Floats, ahead: Floats, h: int, weight: float) -> None:
+    """Lead of step h: what follows every pair, over what f may still be.
+
+    Where f is fitted here, the mean over the offsets; but the best of the plausible ones for a pair that is worth
+    trying. Where an estimator in Python says no more than bounds, the best within them.
+    """
+    f = h % len(m.f)
     for s in range(m.f.shape[1]):
+        best = -np.inf
         for a in range(m.f.shape[2]):
-            best = m.f[f, s, a]
-            for x in range(m.low[f, s, a], m.high[f, s, a] + 1):
-                here = x % X if told.modular else min(max(x, 0), X - 1)
-                if ahead[h, here] > ahead[h, best]:
-                    best = here
-            leaning[h, s, a] = best
+            if m.offsets:
+                lead[h, s, a] = mean_ahead(told, m, ahead, h, s, a)
+                best = max(best, weight * told.reward[h % len(told.reward), s, a] + lead[h, s, a])
+            else:
+                lead[h, s, a] = -np.inf
+                for x in range(m.low[f, s, a], m.high[f, s, a] + 1):
+                    lead[h, s, a] = max(lead[h, s, a], ahead[h, place(told, x)])
+        if m.offsets:
+            try_pairs(told, m, lead, ahead, h, s, weight, best)
+
+
+@inlined
+def mean_ahead(told: Mechanics, m: Model, ahead: Floats, h: int, s: int, a: int) -> float:
+    """What follows a pair, on average over its offsets."""
+    f = h % len(m.f)
+    if m.low[f, s, a] == m.high[f, s, a]:
+        known: float = ahead[h, m.f[f, s, a]]
+        return known
+    pair, total = (f * m.f.shape[1] + s) * m.f.shape[2] + a, 0.0
+    for d in range(len(m.weights)):
+        if m.posterior[pair, d] > HARDLY:
+            total += m.posterior[pair, d] * ahead[h, place(told, m.first[f, s, a] + d - m.half)]
+    return total
+
+
+@inlined
+def try_pairs(
+    told: Mechanics, m: Model, lead: Floats, ahead: Floats, h: int, s: int, weight: float, best: float
+) -> None:
+    """Take the best plausible offset of a pair in state s that may be better than the best one and is worth trying.
+
+    It is, if what may be gained in as many visits of the state as there have been is at least what it costs to find
+    out: for every offset with which it is worse, what a visit then costs, as often as it takes to dismiss the best.
+    """
+    f, (S, A) = h % len(m.f), m.f.shape[1:]
+    visits = 0
+    for a in range(A):
+        visits += m.visits[(f * S + s) * A + a]
+    threshold = bar_of(m)
+    for a in range(A):
+        if m.low[f, s, a] == m.high[f, s, a]:
+            continue
+        paid, pair = weight * told.reward[h % len(told.reward), s, a], (f * S + s) * A + a
+        if paid + lead[h, s, a] == best:
+            continue
+        origin, top, hope = m.first[f, s, a] - m.half, best, -1
+        for d in range(m.low[f, s, a] - origin, m.high[f, s, a] - origin + 1):
+            q = paid + ahead[h, place(told, origin + d)]
+            if q > top:
+                top, hope = q, d
+        if hope < 0:
+            continue
+        gain, cost, likely = 0.0, 0.0, m.posterior[pair, hope]
+        for d in range(len(m.weights)):
+            chance = m.posterior[pair, d]
+            if chance > HARDLY:
+                q = paid + ahead[h, place(told, origin + d)]
+                if q > best:
+                    gain += chance * (q - best)
+                else:
+                    told_apart = max(m.apart[hope - d + 2 * m.half], HARDLY)
+                    visits_needed = 1 + max(math.log(max(likely, HARDLY) / (chance * threshold)), 0.0) / told_apart
+                    cost += chance * (best - q) * visits_needed
+        if visits * gain >= cost:
+            lead[h, s, a] = top - paid
+
+
+@inlined
+def bar_of(m: Model) -> float:
+    """The chance below which an offset is dismissed; it falls with observations, so that none is given up for good."""
+    return m.threshold / math.sqrt(1 + m.clock[0] / len(m.stale))
 
 
 @inlined
@@ -965,6 +1087,7 @@ def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int)
             S, A = told.after.shape[1:]
             pair, width = (f * S + s) * A + a, m.barred.shape[1]
             m.clock[0] += 1
+            m.visits[pair] += 1
             m.stale[pair] = 1
             if edge:  # W is known, and the offset must lead to the edge
                 m.known[h % len(m.known), j] += 1
@@ -981,33 +1104,35 @@ def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int)
 
 @inner
 def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> int:
-    """Expectation and maximisation, and what they make of every pair with news; how far all of f was moved back.
-
-    The bar below which an offset is dismissed is lowered as observations grow, so that no pair is given up for good.
-    """
+    """Expectation and maximisation, and what they make of every pair with news; how far all of f was moved back."""
     S, A = told.after.shape[1:]
     moved_by = 0
-    threshold = m.threshold / math.sqrt(1 + m.clock[0] / len(m.stale))
+    threshold = bar_of(m)
     if m.clock[0] >= m.clock[1]:
         m.clock[1] = m.clock[0] + max(1, m.clock[0] // 20)
+        m.amount[0] = m.smoothing if m.smoothing > 0 else best_smoothing(told, m)
         for _ in range(m.iterations):
             weigh(told, m)
             move = best_move(told, m)
             moved_by += move
             recount(told, m, move, 1.0)
+            learn_belief(m)
         weigh(told, m)
         if m.clock[0] >= m.clock[2]:
             m.clock[2] = 2 * m.clock[0]
             if start_over(told, m):
                 moved_by = common_move(told, m)
         expect_residuals(told, m.counts, steps)
-        m.stale[:] = 1
+        tell_apart(told, m)
+        for pair in range(len(m.stale)):
+            m.stale[pair] = 1
     for pair in range(len(m.stale)):
         if m.stale[pair] == 0:
             continue
         m.stale[pair] = 0
         best, least, most = likeliest(m, pair), len(m.weights), -1
         for d in range(len(m.weights)):
+            m.posterior[pair, d] = m.weights[d]
             if m.weights[d] >= threshold:
                 least, most = min(least, d), d
         f, s, a = pair // (S * A), pair // A % S, pair % A
@@ -1032,9 +1157,8 @@ def start_over(told: Mechanics, m: Model) -> bool:
     step with them.
     """
     before = evidence(told, m, 0)
-    for row in range(len(m.counts)):
-        for w in range(told.n_residuals):
-            m.spare[row, w] = m.counts[row, w]
+    copy_to(m.spare, m.counts)
+    copy_to(m.spare_posterior, m.posterior)
     recount(told, m, 0, 0.0)
     faith = 0.01
     while faith < 1:
@@ -1047,11 +1171,18 @@ def start_over(told: Mechanics, m: Model) -> bool:
     weigh(told, m)
     better: bool = evidence(told, m, 0) > before + 1
     if not better:
-        for row in range(len(m.counts)):
-            for w in range(told.n_residuals):
-                m.counts[row, w] = m.spare[row, w]
+        copy_to(m.counts, m.spare)
+        copy_to(m.posterior, m.spare_posterior)
         weigh(told, m)
     return better
+
+
+@inlined
+def copy_to(table: Floats, source: Floats) -> None:
+    """Fill a table with another."""
+    for i in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            table[i, k] = source[i, k]
 
 
 @inner
@@ -1087,19 +1218,101 @@ def likeliest(m: Model, pair: int) -> int:
 
 @inner
 def weigh(told: Mechanics, m: Model) -> None:
-    """m.likelihood of every pair's offsets from all that was seen, given the law in m.counts."""
+    """m.likelihood of every pair's offsets from all that was seen, given the law that the other pairs showed."""
     for row in range(len(m.counts)):
-        take_logs(told, m.counts, m.logs, row, m.smoothing, 2 * m.half)
-    m.likelihood[:] = 0
-    pairs, R, last = m.seen.shape[1], told.n_residuals, 4 * m.half
+        take_logs(told, m.counts, m.logs, row, m.amount[0], 2 * m.half)
+    for pair in range(len(m.likelihood)):
+        for d in range(m.likelihood.shape[1]):
+            m.likelihood[pair, d] = 0
+    pairs = m.seen.shape[1]
     for step in range(len(m.seen)):
         row, first_pair = step % len(m.counts), (step % len(m.f)) * pairs
+        total = 0.0
+        for w in range(told.n_residuals):
+            total += m.counts[row, w]
         for pair in range(pairs):
-            for j in range(R):
-                n = m.seen[step, pair, j]
+            if m.visits[first_pair + pair] > 0:
+                weigh_pair(told, m, step, row, pair, first_pair + pair, total)
+
+
+@inlined
+def weigh_pair(told: Mechanics, m: Model, step: int, row: int, pair: int, place: int, total: float) -> None:
+    """What one step's residuals of a pair add to its likelihood, by the law without the pair's own share of it.
+
+    log(c - own) is log c - own / c as long as the share is small.
+    """
+    R, last, E, amount = told.n_residuals, 4 * m.half, len(m.weights), m.amount[0]
+    n = 0
+    for j in range(R):
+        m.own[j] = 0
+        n += m.seen[step, pair, j]
+    if n == 0:
+        return
+    for j in range(R):
+        for d in range(E if m.seen[step, pair, j] > 0 else 0):
+            w = j - (d - m.half)
+            w = w % R if told.modular else w
+            if 0 <= w < R:
+                m.own[w] += m.seen[step, pair, j] * m.posterior[place, d]
+    scale = math.log((total + amount * R) / (max(total - n, 0.0) + amount * R))
+    for j in range(R):
+        times = m.seen[step, pair, j]
+        for d in range(2 * E - 1 if times > 0 else 0):
+            score, w = m.logs[row, j + last - d], j - (d - 2 * m.half)
+            w = w % R if told.modular else w
+            if 0 <= w < R:
+                share = m.own[w] / (m.counts[row, w] + amount)
+                if share < 0.1:
+                    score += scale - share
+                else:
+                    score += scale + math.log(max(1 - share, amount / (m.counts[row, w] + amount)))
+            m.likelihood[place, d] += times * score
+
+
+@inlined
+def best_smoothing(told: Mechanics, m: Model) -> float:
+    """The smoothing with which the counts of the law are likeliest, as draws from a law that is itself unknown."""
+    R, best, chosen = told.n_residuals, -np.inf, SMOOTHINGS[0]
+    for amount in SMOOTHINGS:
+        likely = 0.0
+        for row in range(len(m.counts)):
+            total = 0.0
+            for w in range(R):
+                n = m.counts[row, w]
+                total += n
                 if n > 0:
-                    for d in range(m.likelihood.shape[1]):
-                        m.likelihood[first_pair + pair, d] += n * m.logs[row, j + last - d]
+                    likely += math.lgamma(n + amount) - math.lgamma(amount)
+            likely += math.lgamma(R * amount) - math.lgamma(total + R * amount)
+        if likely > best + 1e-6:  # not for rounding, which lgamma does as it likes
+            best, chosen = likely, amount
+    return chosen
+
+
+@inlined
+def learn_belief(m: Model) -> None:
+    """m.belief: how often offsets are found, over the pairs that were seen; at first f as told is trusted."""
+    E, total = len(m.belief), 0.0
+    for d in range(E):
+        m.belief[d] = TRUST_WORTH * (TRUST if d == m.half else (1 - TRUST) / (E - 1))
+    for pair in range(len(m.posterior)):
+        for d in range(E if m.visits[pair] > 0 else 0):
+            m.belief[d] += m.posterior[pair, d]
+    for d in range(E):
+        total += m.belief[d]
+    for d in range(E):
+        m.belief[d] = math.log(m.belief[d] / total)
+
+
+@inlined
+def tell_apart(told: Mechanics, m: Model) -> None:
+    """m.apart: the mean over w of log P(w) - log P(w - by), for every difference of two offsets, over all steps."""
+    reach, rows = 2 * m.half, len(m.logs)
+    for i in range(len(m.apart)):
+        m.apart[i] = 0
+        for row in range(rows):
+            for w in range(told.n_residuals):
+                log = m.logs[row, w + reach]
+                m.apart[i] += math.exp(log) * (log - m.logs[row, w - (i - reach) + reach]) / rows
 
 
 @inlined
@@ -1120,11 +1333,15 @@ def take_logs(told: Mechanics, counts: Floats, logs: Floats, row: int, smoothing
 def posterior(m: Model, pair: int, move: int, faith: float) -> float:
     """m.weights of the pair's offsets if all of them moved by ``move``; the logarithm of their common chance.
 
-    faith: 1, or less to take what was seen for less than it says
+    What is believed of offsets moves along, since a constant is harmless; of those that were out of range it is the
+    least that is believed of any. faith: 1, or less to take what was seen for less than it says
     """
-    width, most, total = m.barred.shape[1], -np.inf, 0.0
+    width, most, total, least = m.barred.shape[1], -np.inf, 0.0, 0.0
     for d in range(width):
-        m.weights[d] = faith * m.likelihood[pair, d + m.half + move] + m.barred[pair, d]
+        least = min(least, m.belief[d])
+    for d in range(width):
+        belief = m.belief[d + move] if 0 <= d + move < width else least
+        m.weights[d] = faith * m.likelihood[pair, d + m.half + move] + m.barred[pair, d] + belief
         most = max(most, m.weights[d])
     for d in range(width):
         m.weights[d] = math.exp(m.weights[d] - most)
@@ -1171,6 +1388,8 @@ def recount(told: Mechanics, m: Model, move: int, faith: float) -> None:
             m.counts[row, w] = m.prior[row, w] + m.known[row, w]
     for first in range(len(m.likelihood)):
         posterior(m, first, move, faith)
+        for d in range(len(m.weights)):
+            m.posterior[first, d] = m.weights[d]
         f, pair = first // pairs, first % pairs
         for step in range(f, len(m.seen), len(m.f)):
             row = step % len(m.counts)

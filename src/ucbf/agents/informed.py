@@ -98,7 +98,6 @@ class InformedAgent(CompiledAgent):
         self.params["estimator"] = self.estimator.description()
         after = np.array(np.broadcast_to(self.told.after, (max(rows, len(self.told.after)), *system.f.shape[1:])))
         self.told = self.told._replace(after=after)
-        leaning = self.told._replace(after=np.array(np.broadcast_to(after, system.f.shape)))
         table, no_pairs, no_numbers = np.zeros((0, 0)), np.zeros((0, 0, 0), np.int32), np.zeros(0, np.int64)
         model = kernels.Model(
             first=np.array(after),
@@ -107,12 +106,13 @@ class InformedAgent(CompiledAgent):
             high=after + half,
             residuals=np.zeros((system.horizon, self.told.n_residuals)),
             offsets=False, half=system.slack, threshold=0.0, smoothing=0.0, iterations=0, seen=no_pairs, known=table,
-            barred=table, likelihood=table, counts=table, prior=table, logs=table, weights=np.zeros(0),
-            stale=no_numbers, spare=table, clock=no_numbers,
+            barred=table, likelihood=table, posterior=table, belief=np.zeros(0), counts=table, prior=table, logs=table,
+            apart=np.zeros(0), weights=np.zeros(0), own=np.zeros(0), visits=no_numbers, stale=no_numbers, spare=table,
+            spare_posterior=table, amount=np.zeros(0), clock=no_numbers,
         )  # fmt: skip
         if isinstance(self.estimator, OffsetPosterior):
             model = self.estimator.model(system, self.told, model, counts, prior)
-        return both(learner.policy, learner, model, leaning)
+        return both(learner.policy, learner, model, np.zeros(system.f.shape))
 
     def _start(self, estimator: Estimator) -> int:
         """Give the system to an estimator in Python; the rows of its estimates."""
@@ -249,11 +249,10 @@ class InformedAgent(CompiledAgent):
         """[H, S, A], built from the after-states; -inf where the action does not exist."""
         self.renew()
         told, ahead = self.told, getattr(self.inner, self.averaged)
-        leaning = told.after if self.estimator is None else self.learner.leaning.after
         q = np.full(self.system.f.shape, -np.inf)
         for h in range(told.horizon):
             reward, exists = told.reward[h % len(told.reward)], self.system.allowed[h]
-            follows = ahead[h][leaning[h % len(leaning)]]
+            follows = ahead[h][told.after[h % len(told.after)]] if self.estimator is None else self.learner.lead[h]
             weight, bonus = self._weight_and_bonus(h)
             q[h][exists] = (weight * reward[exists] + follows[exists]) + bonus
         return self._in_user_units(q)

@@ -15,16 +15,18 @@ class OffsetPosterior(Named):
     """Knows that every f(s, a) may be off by a whole number of states, up to ζ/2, and finds out by how much.
 
     Residuals of a pair are its offset plus W, and all pairs of a step share one law of W. Alternately: the posterior of
-    every pair's offset given the law; the law given those posteriors. A constant moved between the two is harmless and
-    is chosen so that no offset hits the end of its range. Offsets that are still plausible are taken for the best of
-    them, so that a pair is tried as long as it may be worth it, and no longer. Compiled.
+    every pair's offset, given the law that the other pairs show; the law, given those posteriors; and how often offsets
+    occur at all, where f as told is trusted at first. A constant moved between offsets and law is harmless and is
+    chosen so that no offset hits the end of its range. A pair is valued by the mean over its offsets. One that may be
+    better than the best is tried if what may be gained in as many visits of its state as there have been is at least
+    what it costs to find out. Compiled.
 
     Parameters
     ----------
     threshold
         Offsets with less posterior probability are dismissed (until the law is fitted again).
     smoothing
-        Added to every count of the law, so that nothing is impossible for want of data.
+        Added to every count of the law, so that nothing is impossible for want of data. None: what suits the counts.
     iterations
         Of expectation and maximisation, each time that the observations have grown by a twentieth.
 
@@ -35,10 +37,10 @@ class OffsetPosterior(Named):
 
     name = "OffsetPosterior"
 
-    def __init__(self, *, threshold: float = 0.01, smoothing: float = 0.01, iterations: int = 3) -> None:
+    def __init__(self, *, threshold: float = 0.01, smoothing: float | None = None, iterations: int = 3) -> None:
         super().__init__(
             threshold=real("threshold", threshold, 0, 1, open_low=True),
-            smoothing=real("smoothing", smoothing, 0, open_low=True),
+            smoothing=None if smoothing is None else real("smoothing", smoothing, 0, open_low=True),
             iterations=whole("iterations", iterations, 1),
         )
 
@@ -58,21 +60,30 @@ class OffsetPosterior(Named):
                 f"OffsetPosterior would count {R} residuals for each of {steps * S * A} steps and pairs, more than "
                 f"{LARGEST_TABLE}; declare a narrower disturbance_range"
             )
+        belief = np.full(E, np.log((1 - kernels.TRUST) / max(E - 1, 1)))
+        belief[system.slack] = np.log(kernels.TRUST)
         return model._replace(
             offsets=True,
             threshold=self.params["threshold"],
-            smoothing=self.params["smoothing"],
+            smoothing=self.params["smoothing"] or 0.0,
             iterations=self.params["iterations"],
             seen=np.zeros((steps, S * A, R), np.int32),
             known=np.zeros(prior.shape),
             barred=self._barred(system, told, E),
             likelihood=np.zeros((F * S * A, 2 * E - 1)),
+            posterior=np.tile(np.exp(belief), (F * S * A, 1)),
+            belief=belief,
             counts=counts,
             prior=np.array(prior),
             logs=np.zeros((len(prior), R + 4 * system.slack)),
+            apart=np.zeros(4 * system.slack + 1),
             weights=np.zeros(E),
+            own=np.zeros(R),
+            visits=np.zeros(F * S * A, np.int64),
             stale=np.zeros(F * S * A, np.int64),
             spare=np.zeros(prior.shape),
+            spare_posterior=np.zeros((F * S * A, E)),
+            amount=np.full(1, self.params["smoothing"] or kernels.SMOOTHINGS[0]),
             clock=np.zeros(3, np.int64),
         )
 

@@ -45,7 +45,7 @@ COLUMNS = (  # of the table of runs, before and after the parameters of the worl
         "switches",
     ),
 )
-RESULT_VERSION = 2  # part of every run's id: a change of what a run computes makes old results foreign
+RESULT_VERSION = 3  # part of every run's id: a change of what a run computes makes old results foreign
 
 
 class Part(BaseModel):
