@@ -22,9 +22,10 @@ from ucbf.agents import Optimal as Optimal
 from ucbf.agents import Random as Random
 from ucbf.agents import UCBf as UCBf
 from ucbf.agents import UCBVIf as UCBVIf
-from ucbf.agents import load as load
 from ucbf.agents import make_agent as make_agent
 from ucbf.certificates import Certificate as Certificate
+from ucbf.controller import Controller as Controller
+from ucbf.controller import load as load
 from ucbf.disturbance import Disturbance as Disturbance
 from ucbf.grid import Grid as Grid
 from ucbf.grid import GridAgent as GridAgent

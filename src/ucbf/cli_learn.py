@@ -170,10 +170,17 @@ def _advise(
     names = save(folder, "policy", lambda figures: figures.advice_figure(found))
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
-    found.agent.save(folder / "agent.npz")
+    agents = found.controllers()
+    files = {f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz": each for name, each in agents.items()}
+    for name, controller in files.items():
+        controller.save(folder / name)
     write_whole(folder / "summary.md", page.encode())
     print(page)
-    print(f"written to {folder}: {', '.join(['summary.md', *tables, 'agent.npz', *names])}")
+    print(f"written to {folder}: {', '.join(['summary.md', *tables, *files, *names])}")
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name)
 
 
 LEAST = 4  # episodes

@@ -43,6 +43,7 @@ class Series:
     times: tuple[datetime, ...] | None  # [N], where the file says them
     name: str  # of the column
     source: str  # where it is from
+    rows: tuple[int | None, ...] | None = None  # [N] of the file, where there is one; None for a gap that was filled
 
     def __len__(self) -> int:
         return len(self.values)
@@ -54,7 +55,16 @@ class Series:
     def part(self, first: int, stop: int) -> Series:
         """The values from one to another."""
         times = None if self.times is None else self.times[first:stop]
-        return Series(self.values[first:stop], times, self.name, self.source)
+        rows = None if self.rows is None else self.rows[first:stop]
+        return Series(self.values[first:stop], times, self.name, self.source, rows)
+
+    def place(self, i: int) -> str:
+        """Where value i stands: its row, and its date where there is one."""
+        row = None if self.rows is None else self.rows[i]
+        date = "" if self.times is None else str(self.times[i]).removesuffix(" 00:00:00")
+        if row is None:
+            return date or f"value {i + 1}"
+        return f"row {row} ({date})" if date else f"row {row}"
 
     @property
     def spacing(self) -> str | None:
@@ -74,6 +84,7 @@ class Episodes:
     kinds: tuple[str, ...]  # [K] of each: "weekday" or "weekend" where an episode is a day, else ""
     dropped: int  # values before the first whole episode and after the last
     series: Series
+    begin: int = 0  # where in the series the first of them begins
 
     def __len__(self) -> int:
         return len(self.amounts)
@@ -90,7 +101,14 @@ class Episodes:
     def part(self, first: int, stop: int) -> Episodes:
         """The episodes from one to another."""
         cut = slice(first, stop)
-        return Episodes(self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series)
+        begin = self.begin + first * self.amounts.shape[1]
+        return Episodes(
+            self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series, begin
+        )
+
+    def place(self, k: int, h: int) -> str:
+        """Where step h of episode k stands in the series."""
+        return self.series.place(self.begin + k * self.amounts.shape[1] + h)
 
     @property
     def profile(self) -> NDArray[np.float64]:
@@ -138,11 +156,12 @@ def read_series(
     values = _numbers(table, name, least)
     if len(values) < whole("rows", rows, 1):
         raise UserError(f"{table.source}, column {name!r}: {len(values)} rows; at least {rows} are needed")
+    in_file = isinstance(source, str | os.PathLike)
     if dates is None:
-        return Series(values, None, name, table.source)
+        return Series(values, None, name, table.source, tuple(table.rows) if in_file else None)
     times = _times(table, dates, date_format)
-    values, times = _regular(table, dates, values, times, gaps)
-    return Series(values, tuple(times), name, table.source)
+    values, times, numbered = _regular(table, dates, values, times, gaps)
+    return Series(values, tuple(times), name, table.source, tuple(numbered) if in_file else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,10 +401,10 @@ def _spacing(times: Sequence[datetime], smallest: bool = False) -> str | None:
 
 def _regular(
     table: _Table, name: str, values: NDArray[np.float64], times: list[datetime], gaps: str
-) -> tuple[NDArray[np.float64], list[datetime]]:
-    """The same with gaps filled, or refused."""
+) -> tuple[NDArray[np.float64], list[datetime], list[int | None]]:
+    """The same with gaps filled, or refused, and the row of each; None for a gap."""
     if len(times) < 2:
-        return values, times
+        return values, times, list(table.rows)
     for i, (a, b) in enumerate(itertools.pairwise(times)):
         if b <= a:
             order = "the same time again" if a == b else f"before the row above ({a})"
@@ -397,6 +416,7 @@ def _regular(
         )
     times = [_start(t, spacing) for t in times]
     filled, at = [values[0]], [times[0]]
+    rows: list[int | None] = [table.rows[0]]
     for i in range(1, len(times)):
         due = _next(at[-1], spacing)
         while due < times[i]:
@@ -409,12 +429,14 @@ def _regular(
                 )
             filled.append(0.0)
             at.append(due)
+            rows.append(None)
             due = _next(due, spacing)
         if due != times[i]:
             raise table.error(i, name, f"{times[i]} is not a whole {spacing} after the row above")
         filled.append(float(values[i]))
         at.append(times[i])
-    return np.array(filled), at
+        rows.append(table.rows[i])
+    return np.array(filled), at, rows
 
 
 # -- episodes -----------------------------------------------------------------------------------------------
@@ -443,7 +465,7 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
     kinds = ("",) * K
     if part.times is not None and (spacing, H) in {("hour", 24), ("half-hour", 48)}:
         kinds = tuple("weekend" if part.times[i * H].weekday() >= 5 else "weekday" for i in range(K))
-    return Episodes(part.values.reshape(K, H), names, starts, kinds, len(series) - K * H, series)
+    return Episodes(part.values.reshape(K, H), names, starts, kinds, len(series) - K * H, series, first)
 
 
 def _is_monday(t: datetime) -> bool:

@@ -37,13 +37,21 @@ UNREADABLE = (
 )
 
 
+class Preset(NamedTuple):
+    """One of ``ucbf.systems``: its kind and its parameters."""
+
+    kind: str
+    parameters: dict[str, Any]
+
+
 class Saved(NamedTuple):
-    """What a file says of an agent."""
+    """What a file says of an agent, and of the system in whose units it acts, if any."""
 
     agent: str
     params: dict[str, Any]
     system: System
     state: Arrays
+    preset: Preset | None = None
 
 
 def write(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -60,6 +68,7 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
         "agent": saved.agent,
         "params": {name: _plain(name, value) for name, value in saved.params.items()},
         "system": {k: v for k, v in arguments.items() if not isinstance(v, np.ndarray)},
+        "preset": None if saved.preset is None else [saved.preset.kind, _plain("preset", saved.preset.parameters)],
     }
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays["digest"] = _digest(arrays)
@@ -81,9 +90,16 @@ def read(path: str | os.PathLike[str]) -> Saved:
             told["disturbance_range"] = tuple(told["disturbance_range"])
         params = {k: Disturbance(**v) if _is_law(v) else v for k, v in header["params"].items()}
         state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
-        return Saved(header["agent"], params, System(**told), state)
+        return Saved(header["agent"], params, System(**told), state, _preset(header.get("preset")))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} does not describe an agent: {error}; save the agent again") from None
+
+
+def _preset(given: Any) -> Preset | None:
+    if given is None:
+        return None
+    kind, parameters = given
+    return Preset(str(kind), {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
 
 
 def _contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
@@ -129,7 +145,7 @@ def _plain(name: str, value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {key: _plain(f"{name}.{key}", part) for key, part in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(name, part) for part in value]
     raise TypeError(
         f"parameter {name} is {value!r:.60}, which cannot be saved; use numbers, text, a Disturbance, or lists and "

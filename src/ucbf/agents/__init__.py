@@ -18,7 +18,7 @@ from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.checks import one_of
 from ucbf.estimators.base import Named
 from ucbf.planning import checked_policy
-from ucbf.saving import read
+from ucbf.saving import Saved
 from ucbf.system import System
 
 KINDS = (UCBf, UCBVIf, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
@@ -30,20 +30,10 @@ def make_agent(name: str, system: System, **params: Any) -> Agent:
     return AGENTS[one_of("agent", name, AGENTS)](system, **params)
 
 
-def load(path: str | os.PathLike[str], agent: type[Agent] | None = None, estimator: Named | None = None) -> Agent:
-    """The agent saved at ``path``; going on with it is the same, bit for bit, as never having stopped.
-
-    Parameters
-    ----------
-    path
-        What ``agent.save`` was given.
-    agent
-        The class of an agent that is not one of ucbf's own.
-    estimator
-        An estimator, new and with the parameters of the one that was saved, where that is not one of ucbf's own or
-        holds a regressor.
-    """
-    saved = read(path)
+def restored(
+    path: str | os.PathLike[str], saved: Saved, agent: type[Agent] | None = None, estimator: Named | None = None
+) -> Agent:
+    """The agent that a file at ``path`` says: :func:`ucbf.load`."""
     if agent is None and saved.agent not in AGENTS:
         raise ValueError(
             f"{path} holds a {saved.agent!r}, none of ucbf's agents; pass its class: load(path, agent=...)"
@@ -81,6 +71,6 @@ __all__ = [
     "Random",
     "UCBVIf",
     "UCBf",
-    "load",
     "make_agent",
+    "restored",
 ]

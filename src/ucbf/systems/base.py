@@ -61,6 +61,7 @@ class Ready(ABC):
     step_name: ClassVar[str]
     sign: ClassVar[int]  # whether the amount adds to the state (1) or is taken from it (-1)
     limits: ClassVar[str] = "amount_range"  # the parameters that say how far the amount goes
+    multiples: ClassVar[tuple[str, ...]] = ()  # the parameters that must be multiples of the unit
     raises: ClassVar[str | None] = None  # the verb of an action that raises the state, as in "order up to 23"
 
     horizon: int
@@ -77,6 +78,8 @@ class Ready(ABC):
         real("unit", self.unit, 0, open_low=True)
         real("discount", self.discount, 0, 1, open_low=True)
         self.check()
+        for name in self.multiples:
+            self._check_multiple(name)
         low, high = self.amount_range
         if low > high:
             raise ValueError(
@@ -264,21 +267,31 @@ class Ready(ABC):
             for value in np.atleast_1d(getattr(self, name)):
                 real(name, value, low, open_low=open_low)
 
-    def multiple(self, name: str, low: float = 0) -> int:
-        """A parameter in multiples of ``unit``; an error unless it is whole."""
-        value = real(name, getattr(self, name), low)
-        if abs(value / self.unit - round(value / self.unit)) > 1e-9:
-            raise ValueError(f"{name} is {value:g}, which is not a multiple of unit {self.unit:g}; change one of them")
-        if value / self.unit > MOST_UNITS:
-            raise ValueError(
-                f"{name} is {value:g}, more than {MOST_UNITS} times unit {self.unit:g}; take a coarser unit"
-            )
-        return round(value / self.unit)
+    def multiple(self, name: str) -> int:
+        """One of ``multiples``, in units."""
+        return round(float(getattr(self, name)) / self.unit)
+
+    def _check_multiple(self, name: str) -> None:
+        given = getattr(self, name)
+        for value in () if given is None else np.ravel(given):
+            if abs(value / self.unit - round(value / self.unit)) > 1e-9:
+                raise ValueError(
+                    f"{name} {'has' if np.ndim(given) else 'is'} {value:g}, which is not a multiple of unit "
+                    f"{self.unit:g}; change one of them"
+                )
+            if abs(value) / self.unit > MOST_UNITS:
+                raise ValueError(
+                    f"{name} is {value:g}, more than {MOST_UNITS} times unit {self.unit:g}; take a coarser unit"
+                )
 
     @property
     def profiled(self) -> bool:
         """Whether a profile is given."""
         return bool(np.ndim(self.profile)) or self.profile != 0
+
+    def parameters(self) -> dict[str, Any]:
+        """All parameters, as the constructor takes them."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def described(self, name: str | None = None) -> Any:
         """A parameter and its value in words; without a name, the names of all that have one, but for the profile."""

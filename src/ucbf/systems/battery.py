@@ -56,6 +56,7 @@ class Battery(Ready):
     amount_name, state_name, action_name, step_name = "net demand", "charge", "purchase", "hour"
     sign = -1
     limits = "min_demand, max_demand"
+    multiples = ("capacity", "max_buy", "max_sell")
     raises = "buy"
 
     horizon: int = 24
@@ -73,8 +74,7 @@ class Battery(Ready):
     def check(self) -> None:
         """An error for a parameter that makes no sense."""
         self.at_least(self.unit, "capacity", "max_buy")
-        for name in ("capacity", "max_buy", "max_sell"):
-            self.multiple(name)
+        self.at_least(0, "max_sell")
         real("efficiency", self.efficiency, 0, 1, open_low=True)
         self.per_step("prices")
 

@@ -61,6 +61,7 @@ class Inventory(Ready):
     amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
     sign = -1
     limits = "max_demand"
+    multiples = ("capacity", "backlog", "max_order")
     raises = "order"
 
     horizon: int = 7
@@ -78,12 +79,8 @@ class Inventory(Ready):
 
     def check(self) -> None:
         """An error for a parameter that makes no sense."""
-        self.at_least(0, "max_demand", "price", "unit_cost", "order_cost", "holding", "storage", "penalty")
-        self.at_least(self.unit, "capacity")
-        self.multiple("capacity")
-        self.multiple("backlog")
-        if self.max_order is not None:
-            self.multiple("max_order", self.unit)
+        self.at_least(0, "max_demand", "backlog", "price", "unit_cost", "order_cost", "holding", "storage", "penalty")
+        self.at_least(self.unit, "capacity", *(["max_order"] if self.max_order is not None else []))
 
     @property
     def amount_range(self) -> tuple[float, float]:

@@ -46,6 +46,7 @@ class Queue(Ready):
     amount_name, state_name, action_name, step_name = "arrivals", "waiting", "service", "hour"
     sign = 1
     limits = "max_arrivals"
+    multiples = ("capacity", "service")
 
     horizon: int = 12
     capacity: float = 20
@@ -60,10 +61,6 @@ class Queue(Ready):
         """An error for a parameter that makes no sense."""
         self.at_least(0, "max_arrivals", "service", "waiting_cost", "rejection_cost", "end_cost")
         self.at_least(self.unit, "capacity")
-        self.multiple("capacity")
-        for served in np.ravel(self.service):
-            if abs(served / self.unit - round(served / self.unit)) > 1e-9:
-                raise ValueError(f"service has {served:g}, which is not a multiple of unit {self.unit:g}")
         choices, costs = np.size(self.service), np.size(self.service_cost)
         if choices != costs or np.ndim(self.service) != 1 or np.ndim(self.service_cost) != 1 or not choices:
             raise ValueError(f"service has {choices} choices and service_cost {costs}; give each its cost")

@@ -48,6 +48,7 @@ class Reservoir(Ready):
     amount_name, state_name, action_name, step_name = "inflow", "storage", "release", "month"
     sign = 1
     limits = "max_inflow"
+    multiples = ("capacity", "max_release")
 
     horizon: int = 12
     capacity: float = 30
@@ -62,10 +63,7 @@ class Reservoir(Ready):
     def check(self) -> None:
         """An error for a parameter that makes no sense."""
         self.at_least(0, "max_inflow", "target", "shortage_cost", "spill_cost")
-        self.at_least(self.unit, "capacity")
-        self.multiple("capacity")
-        if self.max_release is not None:
-            self.multiple("max_release", self.unit)
+        self.at_least(self.unit, "capacity", *(["max_release"] if self.max_release is not None else []))
         for name in ("value", "target", "shortage_cost"):
             self.per_step(name)
 

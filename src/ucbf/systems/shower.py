@@ -35,6 +35,7 @@ class Shower(Ready):
     amount_name, state_name, action_name, step_name = "drift", "temperature", "turn", "second"
     sign = 1
     limits = "drift"
+    multiples = ("coldest", "hottest")
 
     horizon: int = 60
     coldest: float = 0
@@ -46,8 +47,6 @@ class Shower(Ready):
     def check(self) -> None:
         """An error for a parameter that makes no sense."""
         self.at_least(0, "drift")
-        self.multiple("coldest", -np.inf)
-        self.multiple("hottest", -np.inf)
         if not self.coldest <= self.target_low <= self.target_high <= self.hottest:
             raise ValueError(
                 f"the target {self.target_low:g}..{self.target_high:g} is not within {self.coldest:g}..{self.hottest:g}"
@@ -66,8 +65,8 @@ class Shower(Ready):
     def mechanics(self) -> dict[str, Any]:
         """The arguments of the System, but for what all kinds share."""
         coldest, hottest, u, expected = (
-            self.multiple("coldest", -np.inf),
-            self.multiple("hottest", -np.inf),
+            self.multiple("coldest"),
+            self.multiple("hottest"),
             self.unit,
             self.expected,
         )

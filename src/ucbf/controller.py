@@ -1,0 +1,149 @@
+"""An agent in the user's units: what is on the shelf in, what to order out; and files of agents."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ucbf.agents import restored
+from ucbf.agents.base import Agent
+from ucbf.agents.informed import InformedAgent
+from ucbf.checks import numbers
+from ucbf.estimators.base import Named
+from ucbf.planning import lowest_best
+from ucbf.policies import Policy
+from ucbf.saving import Preset, Saved, read, write
+from ucbf.systems import SYSTEMS, Ready
+
+
+class Controller:
+    """Acts and learns in the units of one of :mod:`ucbf.systems`: stock, orders and demand as people count them.
+
+    Parameters
+    ----------
+    ready
+        The system; its unit says what one state and one action of the agent are worth.
+    agent
+        One that is told ``ready.system``, or the same with another terminal reward.
+
+    Examples
+    --------
+    >>> import ucbf
+    >>> shop = ucbf.systems.Inventory(unit=2, capacity=40, max_demand=20)
+    >>> controller = Controller(shop, ucbf.UCBVIf(shop.system))
+    >>> controller.observe(0, 10, 12, 14, amount=8)         # 10 on the shelf, 12 ordered, 8 asked for: 14 are left
+    >>> controller.act(0, 2)
+    6.0
+    """
+
+    def __init__(self, ready: Ready, agent: Agent) -> None:
+        if not isinstance(ready, Ready):
+            raise TypeError(f"ready is {ready!r:.60}; give one of ucbf.systems")
+        if not isinstance(agent, InformedAgent):
+            raise TypeError(f"agent is {agent!r:.60}; give an agent that is told f, such as ucbf.UCBVIf")
+        if agent.system.states != ready.system.states or agent.system.f.shape != ready.system.f.shape:
+            raise ValueError(f"the agent is of {agent.system!r}, not of {ready.system!r}; build it from ready.system")
+        self.ready, self.agent = ready, agent
+        self._actions: Any = None  # [H, S] of this episode
+
+    def __repr__(self) -> str:
+        return f"Controller({self.ready.kind}, unit {self.ready.unit:g}, {self.agent.name})"
+
+    @property
+    def policy(self) -> Policy:
+        """What it would do now, in the words of the system."""
+        return self.ready.policy(self.agent)
+
+    def act(self, h: int, state: float) -> float:
+        """What to do at step h, in the user's units; the state is rounded to a multiple of the unit.
+
+        Of actions that are equally good it takes the lowest, as the policy that is shown does.
+        """
+        s = self._state("state", state)
+        self.agent.act(h, s)  # an error for a step that there is not; renews the plan when an episode starts
+        if h == 0 or self._actions is None:
+            self._actions = lowest_best(self.agent.q)
+        return float(self.ready.action_amounts[self._actions[h, s - self.agent.system.state_offset]])
+
+    def observe(self, h: int, state: float, action: float, next_state: float, amount: float | None = None) -> None:
+        """Learn from a step, all in the user's units.
+
+        Parameters
+        ----------
+        action
+            What was done, whoever decided it: the nearest that there is.
+        amount
+            What was asked for, flowed in, arrived, where it was measured. It is needed where ``next_state`` does not
+            tell it: an empty shelf says only that at least so much was asked for.
+        """
+        ready, system = self.ready, self.agent.system
+        s, after = self._state("state", state), self._state("next state", next_state)
+        away = np.abs(ready.action_amounts - float(numbers("action", action)))
+        a = int(away.argmin())
+        if away[a] > ready.unit:
+            least, most = ready.action_amounts.min(), ready.action_amounts.max()
+            raise ValueError(f"{ready.action_name} is {action:g}; it must be {least:g} to {most:g}")
+        if amount is None:
+            self.agent.observe(h, s, a, after)
+            return
+        low, high = ready.amount_range
+        if not low - ready.unit / 2 <= amount <= high + ready.unit / 2:
+            raise ValueError(f"{ready.amount_name} is {amount:g}; it must be {low:g} to {high:g} ({ready.limits})")
+        w = int(ready.sign * (ready.units(np.clip(amount, low, high)) - ready.expected[h]))
+        landed = int(system.step(h, s - system.state_offset, a, w)[0]) + system.state_offset
+        if abs(landed - after) > 1:  # one is what rounding may do
+            raise ValueError(
+                f"from {ready.state_name} {state:g} with {ready.action_name} {action:g} and {ready.amount_name} "
+                f"{amount:g} comes {landed * ready.unit:g}, not {next_state:g}; correct one of them"
+            )
+        self.agent.observe(h, s, a, landed, disturbance=w)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to one file, units and all; :func:`ucbf.load` goes on from it."""
+        agent = self.agent
+        preset = Preset(self.ready.kind, self.ready.parameters())
+        write(path, Saved(agent.name, agent.params, agent.system, agent.state, preset))
+
+    def _state(self, what: str, state: float) -> int:
+        states, u = self.agent.system.states, self.ready.unit
+        s = int(self.ready.units(numbers(what, state)))
+        if s not in states:
+            raise ValueError(
+                f"{what} ({self.ready.state_name}) is {state:g}; it must be {states[0] * u:g} to {states[-1] * u:g}"
+            )
+        return s
+
+
+def load(
+    path: str | os.PathLike[str],
+    agent: type[Agent] | None = None,
+    estimator: Named | None = None,
+    ready: type[Ready] | None = None,
+) -> Any:
+    """The agent saved at ``path``, or the :class:`Controller`; it goes on, bit for bit, as if it had never stopped.
+
+    Parameters
+    ----------
+    path
+        What ``agent.save`` or ``controller.save`` was given, or the agent that ``ucbf learn`` wrote.
+    agent
+        The class of an agent that is not one of ucbf's own.
+    estimator
+        An estimator, new and with the parameters of the one that was saved, where that is not one of ucbf's own or
+        holds a regressor.
+    ready
+        The class of the system of a controller, where that is not one of :mod:`ucbf.systems`.
+    """
+    saved = read(path)
+    made = restored(path, saved, agent, estimator)
+    if saved.preset is None:
+        return made
+    kind = SYSTEMS.get(saved.preset.kind) if ready is None else ready
+    if kind is None or kind.kind != saved.preset.kind:
+        raise ValueError(f"{path} is of the system {saved.preset.kind!r}; pass its class: load(path, ready=...)")
+    try:
+        return Controller(kind(**saved.preset.parameters), made)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not hold this controller: {error}; save it again") from None

@@ -1,0 +1,266 @@
+"""What a series suggests, and what the page must say first."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ucbf
+from ucbf import advice, data
+from ucbf.advice import doubts, nice, outliers, rounding, suggested
+from ucbf.advice.advise import half_interval
+from ucbf.advice.doubts import change, trend
+from ucbf.systems import Inventory, Queue, Reservoir
+
+UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
+
+
+def weeks(values, horizon=7):
+    return data.episodes(data.Series(np.asarray(values, float).ravel(), None, "units", "memory"), horizon)
+
+
+def poisson(mean=8, K=60, seed=0):
+    return np.random.default_rng(seed).poisson(mean, (K, 7)).astype(float)
+
+
+# -- outliers ---------------------------------------------------------------------------------------------
+
+
+def test_an_outlier_is_three_times_as_far_as_all_others():
+    amounts = np.tile([4.0, 6.0], (10, 4))
+    amounts[3, 2] = 4 + 3 * 1.0  # the middle of its step is 4, all others are there: any distance is far
+    assert np.argwhere(outliers(amounts)).tolist() == [[3, 2]]
+    spread = np.arange(20.0).reshape(20, 1)
+    assert not outliers(spread).any()
+    # With the fifth of them above all others the middle is 10.5, and the next furthest, 0, is 10.5 from it.
+    spread[4] = 10.5 + 3 * 10.5 - 0.1
+    assert not outliers(spread).any()
+    spread[4] = 10.5 + 3 * 10.5 + 0.1
+    assert np.argwhere(outliers(spread)).tolist() == [[4, 0]]
+
+
+def test_two_cells_above_one_gap_are_both_outliers():
+    amounts = poisson(K=100)
+    amounts[3, 1], amounts[50, 6] = 900, 450
+    assert np.argwhere(outliers(amounts)).tolist() == [[3, 1], [50, 6]]
+    below = poisson(500, K=100)
+    below[9, 0] = -8000
+    assert np.argwhere(outliers(below)).tolist() == [[9, 0]]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 0.5, 3, 8, 200]))
+def test_counts_have_hardly_ever_an_outlier(seed, mean):
+    rng = np.random.default_rng(seed)
+    found = outliers(rng.poisson(mean, (60, 7)).astype(float))
+    assert found.sum() <= 4
+    if mean >= 3:
+        assert not found.any()
+
+
+def test_few_numbers_have_no_outliers():
+    assert not outliers(np.array([1.0, 1, 1, 900])).any()
+
+
+# -- units ------------------------------------------------------------------------------------------------
+
+
+def test_rounding_by_hand():
+    # 1, 5, 1, 5 become 0, 4, 0, 4 in multiples of 4: the mean falls from 3 to 2, the spread stays 2.
+    done = rounding(np.array([1.0, 5, 1, 5]), 4)
+    assert done.mean == (3, 2)
+    assert done.spread == (2, 2)
+    assert not done.unnoticed
+    assert done.useless
+    # By steps: the first is always 3, which becomes 4; the second 8 or 12, which stay.
+    done = rounding(np.array([[3.0, 8], [3, 12], [3, 8], [3, 12]]), 4)
+    assert done.mean == (6.5, 7)
+    assert done.spread == pytest.approx((np.sqrt(2), np.sqrt(2)))
+    assert done.step == pytest.approx(1 / 3)
+    assert str(done) == "multiples of 4 turn a mean of 6.5 into 7 and a spread of 1.41 into 1.41"
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 2, 8, 50, 700, 1e5]), st.booleans(), st.floats(5, 1e6))
+def test_a_unit_that_is_chosen_hides_nothing(seed, mean, broken, outlier):
+    rng = np.random.default_rng(seed)
+    amounts = rng.poisson(mean, (60, 7)) * 1.0 + (rng.random((60, 7)) if broken else 0)
+    if not amounts.any():
+        return
+    odd = amounts.copy()
+    odd[7, 3] = np.rint(outlier * max(mean, 1))
+    for table in (amounts, odd):
+        unit = suggested(Inventory, table, {"max_demand": 1e9})["unit"]
+        rounded = np.rint(amounts / unit) * unit
+        assert abs(rounded.mean() / amounts.mean() - 1) < 0.03
+        assert abs(rounded.std() / amounts.std() - 1) < 0.06
+
+
+def test_sizes_fit_the_bulk_and_the_range_takes_in_all():
+    amounts = poisson()
+    amounts[5, 2] = 900
+    usual = suggested(Inventory, np.delete(amounts, 5, axis=0), {})
+    found = suggested(Inventory, amounts, {})
+    assert found["unit"] == 1
+    assert found["capacity"] == usual["capacity"]
+    assert found["max_demand"] == 900
+    amounts[5, 2] = 1e9
+    with pytest.raises(ucbf.data.UserError, match=r"one demand is 1e\+09, the largest of the others 18"):
+        suggested(Inventory, amounts, {})
+    assert suggested(Inventory, amounts, {"max_demand": 50})["max_demand"] == 50
+
+
+def test_a_unit_that_nobody_gave_suits_the_sizes_that_were_given():
+    amounts = poisson(70)  # by itself the unit would be 2 or 5
+    assert suggested(Queue, amounts, {})["unit"] == 5
+    assert suggested(Queue, amounts, {"service": (0.0, 5, 10)})["unit"] == 5
+    assert suggested(Queue, amounts, {"service": (0.0, 6, 10)})["unit"] == 2
+    assert suggested(Queue, amounts, {"service": (0.0, 5, 11)})["unit"] == 1
+    flows = np.random.default_rng(0).gamma(9.0, 1.0, (40, 12))
+    assert suggested(Reservoir, flows, {"capacity": 40.3})["unit"] == pytest.approx(0.1)
+
+
+def test_nice_numbers():
+    assert [nice(x) for x in (0.03, 1, 1.1, 6, 20.1)] == [0.05, 1, 2, 10, 50]
+
+
+def test_a_unit_that_changes_the_demand_too_much_is_refused():
+    for unit, fine in ((1, True), (2, True), (6, False)):
+        shop = Inventory(unit=unit, capacity=36, max_demand=24)
+        if fine:
+            ucbf.advise(shop, weeks(poisson()))
+            continue
+        with pytest.raises(ucbf.data.UserError, match="a unit of 6 rounds every demand too: .* not the size of a pack"):
+            ucbf.advise(shop, weeks(poisson()))
+
+
+def test_one_mistyped_cell_changes_the_policy_by_nothing(tmp_path):
+    demand, pages, policies = poisson(8, 156).ravel(), {}, {}
+    for name, cell in {"clean": None, "o900": 900, "o450": 450}.items():
+        values = demand.copy()
+        if cell is not None:
+            values[500] = cell
+        days = np.datetime64("2022-01-03") + np.arange(len(values))
+        lines = "\n".join(f"{day},{x:g}" for day, x in zip(days, values, strict=True))
+        (tmp_path / f"{name}.csv").write_text(f"date,demand\n{lines}\n")
+        done = subprocess.run([*UCBF, "learn", "inventory", "--demand", f"{name}.csv", "--out", name],
+                              capture_output=True, text=True, cwd=tmp_path)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        pages[name] = (tmp_path / name / "summary.md").read_text()
+        policies[name] = (tmp_path / name / "policy.csv").read_text()
+    assert policies["o900"] == policies["o450"] == policies["clean"]
+    assert "Far from all others: demand 900 in row 502 (2023-05-18); the others go from 1 to 18" in pages["o900"]
+    assert pages["o900"].index("Far from") < pages["o900"].index("What to do")
+    assert "Far from" not in pages["clean"]
+
+
+# -- intervals --------------------------------------------------------------------------------------------
+
+
+def test_an_interval_by_students_t():
+    # Of 1, 2, 3: the mean has a standard error of 1/sqrt(3), and 97.5 % of Student's t with 2 degrees are below 4.3027.
+    assert half_interval(np.array([1.0, 2, 3])) == pytest.approx(4.3027 / np.sqrt(3), rel=1e-4)
+    # Against the mean of 6 others that are spread alike: sqrt(1/3 + 1/6) = sqrt(1/2).
+    assert half_interval(np.array([1.0, 2, 3]), others=6) == pytest.approx(4.3027 * np.sqrt(0.5), rel=1e-4)
+    assert half_interval(np.array([7.0])) == np.inf
+    numbers = np.arange(31.0)  # 30 degrees: 2.0423
+    assert half_interval(numbers) == pytest.approx(2.0423 * numbers.std(ddof=1) / np.sqrt(31), rel=1e-4)
+
+
+# -- what is said first -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_said_against_a_series_that_is_as_assumed():
+    for seed in range(4):
+        assert doubts(ucbf.advise(Inventory(capacity=40, max_demand=30), weeks(poisson(seed=seed)))) == []
+
+
+def test_a_rule_that_did_better_is_the_headline():
+    # Demand falls to a fifth just where judging begins: the plan for the mean orders less, and loses less.
+    fallen = np.concatenate([poisson(20, 42), poisson(4, 18, seed=1)])
+    found = ucbf.advise(Inventory(capacity=60, max_demand=50, price=9, unit_cost=4, holding=2), weeks(fallen))
+    said = doubts(found)
+    row = next(row for row in found.comparison() if row["policy"] == "certainty-equivalent")
+    assert row["high"] < 0
+    assert said[0].startswith("A simple rule did better: in the 18 episodes that followed, certainty-equivalent got ")
+    assert f"{row['reward']:.3g} an episode" in said[0]
+    assert said[1].startswith("Expected were ")
+    assert "Why: the demand changed" in said[1]
+    assert said[2].startswith("The demand was 81% lower in the episodes that followed")
+    page = advice.summary(found)
+    assert page.index("## Read this first") < page.index("A simple rule") < page.index("## What to do")
+
+
+def test_what_is_expected_and_what_came_must_agree():
+    found = ucbf.advise(Inventory(capacity=60, max_demand=50), weeks(np.concatenate([poisson(6, 42), poisson(9, 18)])))
+    came = found.rewards["learned"]
+    assert abs(came.mean() - found.value) > half_interval(came, others=42)
+    assert any(text.startswith("Expected were") for text in doubts(found))
+
+
+def test_a_trend_is_named():
+    rising = np.random.default_rng(0).poisson(np.linspace(4, 12, 60)[:, None], (60, 7))
+    found = ucbf.advise(Inventory(capacity=60, max_demand=50), weeks(rising))
+    assert any("The demand rises in the episodes that were learned from" in text for text in doubts(found))
+    # Ten episodes of 1 and 3, 2 and 4, ..., 10 and 12: they rise by 9, of a mean of 6.5.
+    line = trend(weeks([[k + 1.0, k + 3] for k in range(10)], 2))
+    assert line.share == pytest.approx(9 / 6.5)
+    assert line.found
+    assert not trend(weeks(poisson())).found
+
+
+def test_a_change_by_hand():
+    before, after = weeks([[1.0, 5], [3, 7], [2, 6]], 2), weeks([[4.0, 8], [2, 6], [6, 10], [4, 8]], 2)
+    # Steps average 2 and 6 before; episodes are then -1, 1, 0 and 2, 0, 4, 2 off. Welch: 2 / sqrt(1/3 + (8/3)/4) = 2,
+    # with (1/3 + 2/3)² / ((1/3)²/2 + (2/3)²/3) = 4.91 degrees of freedom: p = 0.103.
+    found = change(before, after)
+    assert found.share == pytest.approx(2 / 4)
+    assert found.p == pytest.approx(0.103, abs=0.001)
+    assert not found.found
+
+
+def test_dependence_and_rounding_are_said_first_too():
+    rng = np.random.default_rng(0)
+    level = 10 + 6 * np.sin(np.arange(420) / 11)
+    found = ucbf.advise(Inventory(capacity=60, max_demand=50, unit=5), weeks(rng.poisson(level)))
+    text = "\n".join(doubts(found))
+    assert "What is assumed does not hold: the steps are NOT independent" in text
+    assert "The demand was rounded: multiples of 5 turn a mean of" in text
+
+
+# -- changes that are known beforehand ---------------------------------------------------------------------
+
+
+def alternating(K=60):
+    rng = np.random.default_rng(0)
+    profile = np.where(np.arange(K) % 2, 10, 2)[:, None] * np.ones(7)
+    return profile, (profile + rng.integers(-2, 3, (K, 7))).clip(0)
+
+
+def test_weeks_to_come_are_like_those_of_the_past_not_like_the_last():
+    profile, demand = alternating()
+    changes = [{"profile": list(p)} for p in profile]
+    found = ucbf.advise(
+        Inventory(capacity=60, max_demand=20, order_cost=10), weeks(demand), changes=changes, ongoing=True
+    )
+    assert found.value == pytest.approx(found.rewards["learned"].mean(), rel=0.05)
+    again = found.policy_for(profile=list(profile[-1]))
+    np.testing.assert_array_equal(again.actions, found.policy.actions)
+    quiet = found.policy_for(profile=list(profile[-2]))
+    np.testing.assert_array_equal(quiet.actions, found.compared.day(len(profile) - 2).policy.actions)
+    assert (quiet.actions != again.actions).any()
+
+
+def test_a_law_moves_with_the_profile_of_the_day_that_is_asked_for():
+    # Around 10 the demand is 8 to 12, around 2 it is 0 to 4, and what would be below 0 is 0: of a day with 1, also 0 to
+    # 3.
+    profile, demand = alternating()
+    found = ucbf.advise(
+        Inventory(capacity=60, max_demand=20), weeks(demand), changes=[{"profile": list(p)} for p in profile]
+    )
+    day = found.compared.day_of(found.ready.replace(profile=[1.0] * 7), "", "")
+    law = day.amounts
+    occurs = law.values[law.pmf[0] > 0]
+    assert (occurs.min(), occurs.max()) == (0, 3)
+    np.testing.assert_array_equal(found.policy_for(profile=[1.0] * 7).actions, day.policy.actions)

@@ -1,0 +1,115 @@
+"""Agents in the user's units, and the files they are kept in."""
+
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf.systems import Battery, Inventory, Queue, Ready
+
+
+def shop(**more):
+    return Inventory(**{"unit": 2, "capacity": 40, "max_demand": 20, "horizon": 3, "holding": 1.0, **more})
+
+
+def test_states_orders_and_demand_are_in_the_users_units():
+    ready = shop()
+    agent, controller = ucbf.UCBVIf(ready.system), ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+    # 10 on the shelf and 12 ordered are 5 + 6; 8 asked for are 4; 14 are left, 7.
+    controller.observe(0, 10, 12, 14, amount=8)
+    agent.observe(0, 5, 6, 7, disturbance=-4)
+    # Of 9 on the shelf (4.5, rounded to 4) and nothing ordered, all went: at least 8 were asked for.
+    controller.observe(1, 8, 0, 0)
+    agent.observe(1, 4, 0, 0)
+    for name, array in agent.state.items():
+        np.testing.assert_array_equal(array, controller.agent.state[name], err_msg=name)
+    assert controller.act(0, 10) == 2 * agent.act(0, 5)
+    assert controller.act(2, 0) == 2 * agent.act(2, 0)
+    assert str(controller.policy) == str(ready.policy(agent))
+
+
+def test_amounts_that_do_not_fit_the_unit_are_rounded():
+    controller = ucbf.Controller(shop(), ucbf.UCBVIf(shop().system))
+    # 11 (6 units, as 5.5 is rounded to the even one), 13 ordered (12), 7 asked for (4 units): 14 units less 4 are 20;
+    # 17 were counted, which rounds to 16 or 18, and is one unit off at most.
+    controller.observe(0, 11, 13, 17, amount=7)
+    assert controller.agent.law.pmf[0, 20 // 2 - 4] == 1
+    with pytest.raises(ValueError, match="from stock 11 with order 13 and demand 7 comes 16, not 25; correct one"):
+        controller.observe(0, 11, 13, 25, amount=7)
+
+
+def test_a_profile_is_taken_into_account():
+    ready = shop(profile=(6.0, 8.0, 10.0))
+    controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+    controller.observe(1, 20, 0, 10, amount=10)  # 8 were expected, 10 came: W is -1 unit
+    assert controller.agent.law.mean(1) == -1
+
+
+def test_of_equally_good_orders_the_lowest_is_taken_as_in_the_table():
+    ready = shop(price=5, unit_cost=5, holding=0, salvage=5)  # nothing is earned, whatever is ordered
+    agent = ucbf.UCBVIf(ready.system)
+    agent.warm_start(-np.random.default_rng(0).integers(0, 10, (30, 3)))
+    controller = ucbf.Controller(ready, agent)
+    table = {(row["day"], row["stock"]): row["order"] for row in controller.policy.rows()}
+    for h in range(3):
+        for stock in range(0, 42, 2):
+            assert controller.act(h, stock) == table[(h + 1, float(stock))]
+
+
+def test_a_saved_controller_acts_in_the_same_units(tmp_path):
+    ready = shop(profile=(6.0, 8.0, 10.0))
+    controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system.replace(terminal=np.arange(21.0))))
+    controller.observe(0, 10, 12, 14, amount=8)
+    controller.save(tmp_path / "agent.npz")
+    again = ucbf.load(tmp_path / "agent.npz")
+    assert isinstance(again, ucbf.Controller)
+    assert again.ready == ready
+    assert [again.act(h, s) for h in range(3) for s in range(41)] == [
+        controller.act(h, s) for h in range(3) for s in range(41)
+    ]
+    both = (again, controller)
+    for each in both:
+        each.observe(1, 14, 0, 4, amount=10)
+    np.testing.assert_array_equal(again.agent.q, controller.agent.q)
+
+
+class Kiosk(Inventory):
+    """A system of one's own."""
+
+    kind = "kiosk"
+
+
+def test_a_controller_of_ones_own_system_is_loaded_with_its_class(tmp_path):
+    ready = Kiosk(capacity=5, max_demand=3)
+    ucbf.Controller(ready, ucbf.UCBVIf(ready.system)).save(tmp_path / "kiosk.npz")
+    with pytest.raises(ValueError, match="is of the system 'kiosk'; pass its class"):
+        ucbf.load(tmp_path / "kiosk.npz")
+    assert ucbf.load(tmp_path / "kiosk.npz", ready=Kiosk).ready == ready
+    with pytest.raises(ValueError, match="is of the system 'kiosk'"):
+        ucbf.load(tmp_path / "kiosk.npz", ready=Inventory)
+
+
+def test_a_plain_agent_is_loaded_as_one(tmp_path):
+    ucbf.UCBVIf(shop().system).save(tmp_path / "agent.npz")
+    assert isinstance(ucbf.load(tmp_path / "agent.npz"), ucbf.UCBVIf)
+
+
+@pytest.mark.parametrize("ready", [shop(), Battery(horizon=2, unit=2, max_sell=4, capacity=8), Queue(unit=2)])
+def test_every_ready_system_can_be_controlled(ready: Ready):
+    controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+    state = ready.system.states[-1] * ready.unit
+    assert controller.act(0, state) in ready.action_amounts
+
+
+def test_mistakes_are_named_in_the_users_units():
+    controller = ucbf.Controller(shop(), ucbf.UCBVIf(shop().system))
+    for make, message in [
+        (lambda: controller.act(0, 43), r"state \(stock\) is 43; it must be 0 to 40"),
+        (lambda: controller.act(3, 10), "step h is 3; it must be 0 to 2"),
+        (lambda: controller.observe(0, 10, 99, 14), "order is 99; it must be 0 to 40"),
+        (lambda: controller.observe(0, 10, 12, 14, amount=60), "demand is 60; it must be 0 to 20"),
+        (lambda: ucbf.Controller(shop(), ucbf.UCBH(shop().system)), "give an agent that is told f"),
+        (lambda: ucbf.Controller(shop(capacity=20), ucbf.UCBVIf(shop().system)), "build it from ready.system"),
+        (lambda: ucbf.Controller(shop().system, None), "give one of ucbf.systems"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            make()
