@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ucbf
-from ucbf.certificates import _Error
+from ucbf.certificates import _Error, _within
 from worlds import any_told, any_world, make_variant, puterman_inventory
 
 
@@ -187,6 +187,35 @@ def test_what_cannot_be_certified_is_refused_with_the_reason():
         agent.certificate()
     with pytest.raises(ValueError, match="start is"):
         ucbf.UCBVIf(plain.system).certificate().average([1.0])
+
+
+def test_a_wrong_f_may_lead_anywhere_within_zeta():
+    # W is 0. f is told as 5 and may be off by ζ/2 = 1, and so may the f of every pair that W was learned from: the raw
+    # next state may be 2 from where it is believed. Landing there pays 1 at 3 and 7, 4 at 2 and 8.
+    worth = np.array([0, 0, 4, 1, 0, 0, 0, 1, 4, 0, 0, 0])
+    system = ucbf.System(lambda s, a: 5 + 0 * s, 0.0, 1, "clip", landing=lambda z: 1.0 * worth[np.clip(z, 0, 11)],
+                         disturbance_range=(0, 0), model_error=2, n_states=11, n_actions=1)  # fmt: skip
+    agent = ucbf.UCBVIf(system)
+    agent.warm_start(np.zeros((10**6, 1), int))
+    certificate = agent.certificate()
+    # The residuals -1, 0, 1 are possible, and were all 0; what may follow 5 is the best of 3..7, and with so much data
+    # not much of 2 or 8.
+    assert certificate.upper[0] == pytest.approx(1, abs=0.05)
+    assert certificate.lower[0] == pytest.approx(0, abs=0.05)
+    ring = _within(system.replace(boundary="wrap"), system.mechanics, np.arange(3.0), 1)
+    assert ring[0] == 2  # two further on
+
+
+def test_what_is_within_zeta_by_hand():
+    raw = np.array([0.0, 1, 5, 1, 0, 7, 0])
+    line = ucbf.System(lambda s, a: s, 0.0, 1, "clip", model_error=2, n_states=7, n_actions=1)
+    np.testing.assert_array_equal(_within(line, line.mechanics, raw, 1), [5, 5, 5, 7, 7, 7, 7])
+    np.testing.assert_array_equal(_within(line, line.mechanics, raw, -1), [0, 0, 0, 0, 0, 0, 0])
+    ring = ucbf.System(lambda s, a: s, 0.0, 1, "wrap", model_error=2, n_states=7, n_actions=1)
+    once = _within(ring, ring.mechanics, np.concatenate([raw, raw[:6]]), 1)  # X + R - 1 = 13 raw states
+    np.testing.assert_array_equal(once[:7], [7, 5, 5, 7, 7, 7, 7])  # from 0 two back is 5; from 1, 6
+    exact = line.replace(model_error=0)
+    np.testing.assert_array_equal(_within(exact, exact.mechanics, raw, 1), raw)
 
 
 def test_a_declared_range_wider_than_the_states_that_wrap():

@@ -206,6 +206,38 @@ def test_a_posterior_by_hand():
     np.testing.assert_allclose(m.weights, [0, 0.4, 0.6], atol=1e-9)
 
 
+def test_averages_follow_after_states_that_are_moved():
+    # Moved by 1, what followed after-state 0 now follows 1; at the end of a line what is carried on is the last value.
+    ring = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1)).told
+    average = np.array([[1.0, 2, 4, 8]])
+    kernels.move_average(ring, average, 1)
+    np.testing.assert_array_equal(average, [[8, 1, 2, 4]])
+    kernels.move_average(ring, average, -2)
+    np.testing.assert_array_equal(average, [[2, 4, 8, 1]])
+    line = ucbf.UCBf(ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1)).told
+    average = np.array([[1.0, 2, 4, 8]])
+    kernels.move_average(line, average, 2)
+    np.testing.assert_array_equal(average, [[1, 1, 1, 2]])
+    kernels.move_average(line, average, -1)
+    np.testing.assert_array_equal(average, [[1, 1, 2, 2]])
+
+
+def test_how_far_a_new_fit_moved_most_of_f_by_hand():
+    # f was believed at its first values. The new fit says -1 of pairs 0 and 1, seen 3 and 4 times, and 1 of pair 2,
+    # seen 6 times: 7 of 13 observations were moved back by 1.
+    system = ucbf.System(np.full((3, 1), 4), 0.0, 1, "clip", model_error=2, disturbance_range=(0, 1), n_states=3)
+    agent = ucbf.UCBVIf(system, estimator=OffsetPosterior())
+    m = agent.learner.model
+    for pair, (times, offset) in enumerate([(3, -1), (4, -1), (6, 1)]):
+        m.seen[0, pair, 1] = times
+        m.likelihood[pair] = -99
+        m.likelihood[pair, 2 + offset] = 0  # likelihoods are of -2..2
+    common_move = kernels._source(kernels.common_move)  # only compiled functions call the compiled one
+    assert common_move(agent.told, m) == 1
+    m.seen[0, 2, 1] = 8
+    assert common_move(agent.told, m) == -1
+
+
 def gap_after(agent, world, episodes, seed=0):
     return ucbf.simulate(agent, world, episodes, seed).gap
 

@@ -78,6 +78,31 @@ def test_the_schedule_by_hand():
     assert renewed == [1, 2, 3, 5, 8, 12, 18]
 
 
+def test_how_often_policies_are_renewed_by_default():
+    # Bai et al.: 1/(2H(H+1)), for H = 3 one in 24. A plan is made anew when there is a twentieth more.
+    system = puterman_inventory().system
+    assert ucbf.UCBf(system, renewal="few").inner.eta == pytest.approx(1 / 24)
+    assert ucbf.UCBVIf(system, renewal="few").inner.eta == 0.05
+    assert ucbf.UCBf(system).inner.eta == ucbf.UCBVIf(system).inner.eta == 0
+
+
+def test_what_is_known_of_w_moves_to_other_prices_with_what_an_edge_hid():
+    system = puterman_inventory().system
+    agent = ucbf.UCBVIf(system)
+    for h in range(3):
+        agent.observe(h, 3, 0, 2)
+        for _ in range(3):
+            agent.observe(h, 1, 0, 0)  # at least one was asked for
+    moved = agent.moved_to(system.replace(discount=0.5))
+    for name in ("counts", "below", "above", "visits"):
+        np.testing.assert_array_equal(getattr(moved.inner, name), getattr(agent.inner, name), err_msg=name)
+    np.testing.assert_array_equal(moved.law.pmf, agent.law.pmf)
+    with pytest.raises(ValueError, match="an edge hid 9 disturbance"):
+        moved.certificate()
+    fresh = ucbf.UCBVIf(system.replace(discount=0.5))
+    assert (moved.q != fresh.q).any()
+
+
 # -- the model check ------------------------------------------------------------------------------
 
 

@@ -150,6 +150,24 @@ def test_advice_is_the_plan_with_the_counted_law():
     assert "Advice(inventory, 42 episodes" in repr(found)
 
 
+def test_the_estimated_loss_is_what_95_of_100_resampled_histories_miss_less_than():
+    found = ucbf.advise(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
+    amounts, rng, missed = found.training.amounts.astype(int), np.random.default_rng(0), []
+    shop = Inventory()
+
+    def world(weeks):
+        counted = [np.bincount(amounts[weeks, h], minlength=16) / len(weeks) for h in range(7)]
+        return shop.world(ucbf.Disturbance(counted))
+
+    truth = world(np.arange(len(amounts)))
+    best = ucbf.optimal(truth).v[0, 0]
+    for _ in range(100):
+        weeks = rng.choice(len(amounts), len(amounts))
+        missed.append(best - ucbf.evaluate(truth, ucbf.optimal(world(weeks)).policy)[0, 0])
+    assert found.loss == pytest.approx(np.quantile(missed, 0.95))
+    assert found.loss > 1.2 * np.median(missed)
+
+
 def test_business_that_goes_on_has_no_last_day():
     # The law is the same every day, and so, without an end to plan for, nearly is the rule; with an end it is not.
     found = ucbf.advise(Inventory(order_cost=12), poisson_weeks(), pooled=False)

@@ -1,0 +1,139 @@
+"""A few days of every ready system, worked out to the cent: every cost is there, and what comes later is worth less."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf.systems import Battery, Inventory, Queue, Reservoir, Shower
+
+SHOP = Inventory(
+    horizon=2, unit=2, capacity=10, max_demand=12, backlog=4, price=9, unit_cost=4, order_cost=3, holding=0.5,
+    storage=0.25, penalty=2, salvage=1.5, discount=0.5,
+)  # fmt: skip
+STORE = Battery(
+    horizon=2, unit=2, capacity=8, prices=(3, 5), max_buy=6, max_sell=4, min_demand=-6, max_demand=6, efficiency=0.8,
+    shortage_price=20, spill_price=-1, end_value=2, discount=0.5,
+)  # fmt: skip
+DAM = Reservoir(
+    horizon=2, unit=10, capacity=50, max_inflow=40, max_release=30, value=(2, 3), target=20, shortage_cost=(1, 4),
+    spill_cost=0.5, water_value=1.5, discount=0.5,
+)  # fmt: skip
+DESK = Queue(
+    horizon=2, unit=2, capacity=8, max_arrivals=10, service=(0, 4), service_cost=(1, 3), waiting_cost=0.5,
+    rejection_cost=7, end_cost=2, discount=0.5,
+)  # fmt: skip
+BATH = Shower(horizon=2, coldest=30, hottest=40, target_low=37, target_high=38, drift=1, discount=0.5)
+
+# ready, first state, what is done, the amount, where it ends, what it brings
+DAYS = {
+    # Monday: 2 + 6 in stock, 8 · 0.25 to store them, 6 · 4 + 3 to buy; 4 are sold at 9, 4 are held at 0.5: 36-2-27-2 =
+    # 5. Tuesday: 4 + 6, 10 · 0.25, 27; all 10 are sold and 2 are owed, paid for at 9 and waited for at 2: 108-2.5-27-4.
+    # In the end 2 are owed, at 1.5 each. 5 + 74.5/2 - 3/4.
+    "shop": (SHOP, 2, (6, 6), (4, 12), -2, 5 + 74.5 / 2 - 3 / 4),
+    # Nothing is bought: 4 · 0.25, all 4 sold, 4 owed and 4 lost of 12, 8 are missing at 2: 72 - 1 - 16 = 55. Then 4 are
+    # owed; 10 bought for 43, of which 6 remain, stored at 0.25, 2 sold for 18, 4 held at 0.5: 18 - 43 - 1.5 - 2 =
+    # -28.5.
+    "shop that owes": (SHOP, 4, (0, 10), (12, 2), 4, 55 - 28.5 / 2 + 6 / 4),
+    # 4 arrive of 5 paid for at 3: 15. 2 are generated, and of 4 + 4 + 2 two do not fit: 2. Then 4 are sold at 5, and of
+    # 6 that are needed 2 are not there: 20 · 2. -17 + (20 - 40)/2 + 0.
+    "battery": (STORE, 4, (4, -4), (-2, 6), 0, -17 - 20 / 2),
+    # 6 of 7.5 at 3, and 6 - 2 remain; then nothing, and 2 are left, at 2 each.
+    "battery that lasts": (STORE, 0, (6, 0), (2, 2), 2, -22.5 + 0 / 2 + 4 / 4),
+    # 10 at 2, 10 less than wanted at 1; 30 - 10 + 40 is 10 too much, at 0.5. Then 30 at 3; 50 - 30 + 10 are left, at
+    # 1.5.
+    "dam": (DAM, 30, (10, 30), (40, 10), 30, (20 - 10 - 5) + 90 / 2 + 45 / 4),
+    # 20 at 2, as wanted; 0 left and 10 come. 10 at 3 are 10 less than wanted at 4; 0 left.
+    "dam that runs dry": (DAM, 20, (20, 10), (10, 0), 0, 40 + (30 - 40) / 2 + 0),
+    # 6 wait, 4 are served for 3, 8 come: 10, of whom 2 find no room at 7, 8 wait at 0.5. Then nobody is served, for 1,
+    # and 2 come in vain: 4 + 14. 8 still wait, at 2.
+    "desk": (DESK, 6, (4, 0), (8, 2), 8, -(3 + 4 + 14) - (1 + 4 + 14) / 2 - 16 / 4),
+    # 2 wait and 4 could be served; 4 come; 4 are served and 2 come.
+    "desk that is quick": (DESK, 2, (4, 4), (4, 2), 2, -(3 + 2) - (3 + 1) / 2 - 4 / 4),
+    # 36 + 1 + 1 is warm enough; 38 + 1 + 1 is too hot.
+    "bath": (BATH, 36, (1, 1), (1, 1), 40, 1 - 1 / 2),
+}
+
+
+def parts(name):
+    ready, start, done, amounts, end, brings = DAYS[name]
+    index = [int(np.flatnonzero(ready.action_amounts == x)[0]) for x in done]
+    policy = np.zeros((2, ready.system.n_states), int)
+    for h, a in enumerate(index):
+        fits = ready.system.allowed[h, :, a]
+        policy[h] = np.where(fits, a, ready.system.allowed[h].argmax(axis=1))
+    return ready, start, policy, ready.disturbances([amounts]), end, brings
+
+
+@pytest.mark.parametrize("name", DAYS)
+def test_replayed(name):
+    ready, start, policy, w, end, brings = parts(name)
+    done = ucbf.replay(ucbf.Policy(ready.system, policy), w, start=int(start // ready.unit), carry=False)
+    assert done.states[0, -1] * ready.unit == end
+    assert done.reward[0] == pytest.approx(brings)
+
+
+@pytest.mark.parametrize("name", DAYS)
+def test_evaluated(name):
+    ready, start, policy, w, _, brings = parts(name)
+    low, high = int(w.min()), int(w.max())
+    law = ucbf.Disturbance(np.eye(high - low + 1)[w[0] - low], low=low)
+    world = ucbf.World(ready.system, law)
+    value = ucbf.evaluate(world, policy)[0, int(start // ready.unit) - ready.system.state_offset]
+    assert value == pytest.approx(brings)
+
+
+@pytest.mark.parametrize("name", DAYS)
+def test_in_an_environment(name):
+    ready, start, policy, w, end, brings = parts(name)
+    low, high = int(w.min()), int(w.max())
+    law = ucbf.Disturbance(np.eye(high - low + 1)[w[0] - low], low=low)
+    env = gymnasium.make("ucbf/World-v0", world=ucbf.World(ready.system, law, start=int(start // ready.unit)))
+    state, _ = env.reset(seed=0)
+    total = 0.0
+    for h in range(2):
+        state, reward, over, _, _ = env.step(int(policy[h, state - ready.system.state_offset]))
+        total += 0.5**h * reward
+    assert over
+    assert state * ready.unit == end
+    assert total == pytest.approx(brings)
+
+
+def test_what_is_carried_over_is_charged_at_what_was_paid_for_it():
+    # Two weeks of the shop: the second begins with 2 owed, for which 1.5 each were paid, undiscounted, at its start.
+    policy = ucbf.Policy(SHOP.system, parts("shop")[2])
+    w = SHOP.disturbances([(4, 12), (4, 12)])
+    done = ucbf.replay(policy, w, start=1)
+    alone = ucbf.replay(policy, w[1:], start=-1, carry=False)
+    assert done.states[1, 0] == -1
+    assert done.reward[0] == pytest.approx(5 + 74.5 / 2 - 3 / 4 - 1.5 * 2)
+    assert done.reward[1] == pytest.approx(alone.reward[0] + 1.5 * 2)
+
+
+def test_base_stock_by_its_critical_ratio():
+    # A unit too few loses 9 + 2 - 4 less the 1 of storing it, 6; one too many costs 4 + 0.5 - 1.5 and that 1, 4.
+    # 6 / (6 + 4) of a demand of 0 to 9 alike is 5.
+    shop = Inventory(
+        horizon=1, capacity=12, max_demand=9, price=9, unit_cost=4, holding=0.5, storage=1, penalty=2, salvage=1.5
+    )
+    law = shop.disturbance(ucbf.Disturbance(np.full(10, 0.1)))
+    np.testing.assert_array_equal(shop.rules(law)["base-stock"][0], np.maximum(5 - np.arange(13), 0))
+    # Where customers wait only the penalty is at stake: (2 - 1) / (1 + 4) = 0.2 is 1.
+    waits = shop.replace(backlog=9)
+    np.testing.assert_array_equal(waits.rules(law)["base-stock"][0], np.maximum(1 - np.arange(-9, 13), 0))
+
+
+def test_a_grid_discounts_what_is_paid_and_its_end():
+    # x' = x + u + w on 0..8, reward 3x - u, landing z/2, end 4x, γ = 0.5, u = 1 always. From 2 with W = 0, 1:
+    # 6 - 1 + 3/2 = 6.5; then from 3: 9 - 1 + 5/2 = 10.5; the end is 5: 20. 6.5 + 10.5/2 + 20/4 = 16.75.
+    grid = ucbf.Grid(
+        lambda s, a: s + a, lambda s, a: 3 * s[:, 0] - a[:, 0], 2, 0, 8, 9, [1.0], landing=lambda z: z[:, 0] / 2,
+        terminal=lambda s: 4 * s[:, 0], discount=0.5, disturbance_range=(0, 1),
+    )  # fmt: skip
+    plan = grid.plan([[[0.0]], [[1.0]]])
+    assert plan.rollout([[2.0]], [[[0.0], [1.0]]]) == pytest.approx([16.75])
+    assert plan.value(0, [2.0]) == pytest.approx(16.75)
+    env = gymnasium.make("ucbf/Grid-v0", grid=grid, noise=lambda rng, h: [float(h)], start=[2.0])
+    env.reset(seed=0)
+    rewards = [env.step(0)[1] for _ in range(2)]
+    assert rewards == pytest.approx([6.5, 10.5 + 0.5 * 20])
