@@ -144,7 +144,8 @@ main()
 
 def interrupted(cwd, until=lambda: True, **env):
     """Exit code and words of a long study that gets Ctrl-C once its first line is there and ``until`` holds."""
-    (cwd / "study.toml").write_text(STUDY.replace("episodes = 120", "episodes = 2000000").replace("= 3\n[w", "= 500\n[w"))
+    long = STUDY.replace("episodes = 120", "episodes = 2000000").replace("worlds = 3", "worlds = 500")
+    (cwd / "study.toml").write_text(long)
     command = [*UCBF, "run", "study.toml"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd, env={**os.environ, **env}) as process:
         assert process.stderr.readline() == "0 of 1500 runs (0 %)\n"
