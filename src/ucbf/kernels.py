@@ -24,6 +24,14 @@ Ints = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+# A function is optimised and turned to machine code once more inside each function that calls it, and inside each way
+# in to that one. So there is one way in, from Python, and only for what Python calls.
+_ALL: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER: Any = {"no_cpython_wrapper": True}
+_UNCOUNTED: Any = {"_nrt": False}
+_MERGED: Any = {"forceinline": True} | _UNCOUNTED
+
+
 def compiled(function: Function) -> Function:
     """Compile on first use, keep on disk, run without the GIL; IEEE arithmetic, so interpreted means the same."""
     return _jit(function)
@@ -38,10 +46,6 @@ def inlined(function: Function) -> Function:
     return _jit(function, **_MERGED)
 
 
-_INNER: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_MERGED: Any = {"forceinline": True, "_nrt": False}
-
-
 def inner(function: Function) -> Function:
     """For a function that only compiled functions call: it is not prepared for Python, which would take longer."""
     return _jit(function, **_INNER)
@@ -50,9 +54,9 @@ def inner(function: Function) -> Function:
 def _jit(function: Function, **options: bool) -> Function:
     jit: Any = numba.njit
     try:
-        return cast(Function, jit(cache=True, nogil=True, error_model="numpy", **options)(function))
+        return cast(Function, jit(cache=True, **_ALL, **options)(function))
     except RuntimeError:  # nowhere to keep compiled code: a read-only installation without a home
-        return cast(Function, jit(nogil=True, error_model="numpy", **options)(function))
+        return cast(Function, jit(**_ALL, **options)(function))
 
 
 # -- the world: one step, one episode, exact values ---------------------------------------------------
@@ -245,7 +249,7 @@ def _compiled_update(told: Any, learner: Any, h: Any, s: Any, a: Any, s_next: An
     return _source(_UPDATES[learner.instance_class])
 
 
-@overload(renew, strict=False, jit_options=_MERGED | _INNER)
+@overload(renew, strict=False, jit_options=_UNCOUNTED | _INNER)  # not merged: it can be long
 def _compiled_renew(told: Any, learner: Any) -> Any:
     return _source(_RENEWALS[learner.instance_class])
 
@@ -1111,13 +1115,7 @@ def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> int
     if m.clock[0] >= m.clock[1]:
         m.clock[1] = m.clock[0] + max(1, m.clock[0] // 20)
         m.amount[0] = m.smoothing if m.smoothing > 0 else best_smoothing(told, m)
-        for _ in range(m.iterations):
-            weigh(told, m)
-            move = best_move(told, m)
-            moved_by += move
-            recount(told, m, move, 1.0)
-            learn_belief(m)
-        weigh(told, m)
+        moved_by = climb(told, m, 1.0)
         if m.clock[0] >= m.clock[2]:
             m.clock[2] = 2 * m.clock[0]
             if start_over(told, m):
@@ -1150,6 +1148,26 @@ def fit_offsets(told: Mechanics, m: Model, steps: Floats, groups: Floats) -> int
 
 
 @inner
+def climb(told: Mechanics, m: Model, faith: float) -> int:
+    """Expectation and maximisation, m.iterations times at full faith; how far all of f was moved back.
+
+    The belief in f as told is learned only where the fit goes on: one from the beginning is held to the same belief.
+    """
+    goes_on, moved_by, rounds = faith >= 1, 0, 0
+    while rounds < m.iterations:
+        weigh(told, m)
+        move = best_move(told, m) if faith >= 1 else 0
+        moved_by += move
+        recount(told, m, move, min(faith, 1.0))
+        if goes_on:
+            learn_belief(m)
+        rounds += faith >= 1
+        faith *= 1.3
+    weigh(told, m)
+    return moved_by
+
+
+@inner
 def start_over(told: Mechanics, m: Model) -> bool:
     """Fit again from the beginning, taking what was seen more and more for what it says; whether that fit is better.
 
@@ -1160,15 +1178,7 @@ def start_over(told: Mechanics, m: Model) -> bool:
     copy_to(m.spare, m.counts)
     copy_to(m.spare_posterior, m.posterior)
     recount(told, m, 0, 0.0)
-    faith = 0.01
-    while faith < 1:
-        weigh(told, m)
-        recount(told, m, 0, faith)
-        faith *= 1.3
-    for _ in range(m.iterations):
-        weigh(told, m)
-        recount(told, m, best_move(told, m), 1.0)
-    weigh(told, m)
+    climb(told, m, 0.01)
     better: bool = evidence(told, m, 0) > before + 1
     if not better:
         copy_to(m.counts, m.spare)
