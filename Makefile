@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help figure1 figure2 evidence known quickstart test test-all lint format bench clean
+.PHONY: help figure1 figure2 evidence known quickstart test test-all mutants lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
@@ -12,6 +12,7 @@ help:
 	@echo "make quickstart   install, learn an inventory policy, show it"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
+	@echo "make mutants      small bugs put into the package, and those that no test notices, in half an hour"
 	@echo "make bench        how fast the kernels are, against something in the same run"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
@@ -51,6 +52,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -q -n 2
+
+mutants: $(VENV)/.dev
+	$(BIN)/python benchmarks/mutants.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

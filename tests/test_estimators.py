@@ -222,6 +222,20 @@ def test_averages_follow_after_states_that_are_moved():
     np.testing.assert_array_equal(average, [[1, 1, 2, 2]])
 
 
+def test_averages_of_ucb_f_follow_where_the_fit_moves_all_of_f(monkeypatch):
+    # The fit says that all of f is 1 less than it was believed: what follows after-state x is what followed x + 1.
+    line = ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1, disturbance_range=(0, 0))
+    agent = ucbf.UCBf(line.replace(model_error=2), estimator=OffsetPosterior())
+    average = agent.learner.learner.average
+    before = np.arange(average.size, dtype=float).reshape(average.shape)
+    average[:] = before
+    monkeypatch.setattr(kernels, "fit_offsets", lambda *given: 1)
+    monkeypatch.setattr(kernels, "look_ahead_of_pairs", lambda *given: None)
+    monkeypatch.setattr(kernels, "take_best_pair", lambda *given: False)
+    kernels._source(kernels.repaired_ucb_f_renew)(agent.told, agent.learner)
+    np.testing.assert_array_equal(average[:, :-1], before[:, 1:])
+
+
 def test_how_far_a_new_fit_moved_most_of_f_by_hand():
     # f was believed at its first values. The new fit says -1 of pairs 0 and 1, seen 3 and 4 times, and 1 of pair 2,
     # seen 6 times: 7 of 13 observations were moved back by 1.

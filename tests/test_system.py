@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import reference
 import ucbf
-from ucbf.units import sliding, units_of
+from ucbf.units import in_paper_units, reward_range, sliding, units_of
 from worlds import any_world, puterman_inventory
 
 
@@ -278,6 +278,21 @@ def test_only_disturbances_of_the_declared_range_count_for_the_units(boundary):
     assert units.scale == pytest.approx(5 / 3)
     np.testing.assert_allclose(units.cap * units.scale, [7, 6, 5])
     np.testing.assert_allclose(units.floor * units.scale, [2, 1, 0])
+
+
+def test_the_smallest_and_largest_reward_of_a_step_by_hand():
+    # Landing in z pays 10 z, and W is -1, 0 or 1: in state 0 a step pays 0 + 10 (-1..1), in state 1 it pays
+    # 1 + 10 (0..2), in state 2 it pays -1 + 10 (1..3).
+    system = build(
+        f=lambda s, a: s, reward=[0, 1, -1], n_states=3, n_actions=1, landing=lambda z: 10.0 * z, boundary="clip",
+        disturbance_range=(-1, 1),
+    )  # fmt: skip
+    assert reward_range(system) == (-10, 29)
+    within = build(reward=[0, 0.5, 1, 0])
+    assert in_paper_units(within)
+    assert not in_paper_units(within.replace(terminal=[0, 0, 0, 1]))
+    assert not in_paper_units(within.replace(reward=[0, 0, 1.1, 0]))
+    assert not in_paper_units(within.replace(reward=[0, 0, -0.1, 0]))
 
 
 def test_the_largest_and_smallest_of_every_window():
