@@ -325,7 +325,8 @@ def _judge(src: Path, tests: list[str], interpreted: bool) -> int:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
-    numba.config.DISABLE_JIT = int(interpreted)
+    config: Any = numba.config
+    config.DISABLE_JIT = int(interpreted)
     os.environ.update(NUMBA_DISABLE_JIT=str(int(interpreted)), PYTHONPATH=str(src), PYTHONDONTWRITEBYTECODE="1")
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(src))
