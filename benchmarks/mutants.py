@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -24,6 +25,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import coverage
@@ -172,62 +174,102 @@ class Traced(NamedTuple):
 
 
 def traced(folder: Path, interpreted: bool) -> Traced:
-    """Run all tests and note which lines each reaches, their subprocesses included; kept in ``folder``."""
+    """Run all tests and note which lines each reaches; kept in ``folder``."""
     kept = folder / "traced.json"
     if not kept.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        (folder / "sitecustomize.py").write_text("import coverage\ncoverage.process_startup()\n")
-        settings = ["[run]", f"source = {PACKAGE}", f"data_file = {folder}/.coverage", "parallel = true"]
-        settings += ["context = ${PYTEST_CURRENT_TEST-none}", "disable_warnings = no-data-collected"]
-        (folder / "coveragerc").write_text("\n".join(settings) + "\n")
-        env = {**os.environ, "COVERAGE_PROCESS_START": str(folder / "coveragerc"), "MUTANTS_FOLDER": str(folder)}
+        env = {**os.environ, "MUTANTS_FOLDER": str(folder), "NUMBA_DISABLE_JIT": str(int(interpreted))}
         env["PYTHONPATH"] = os.pathsep.join([str(folder), str(PACKAGE.parent), str(Path(__file__).parent)])
-        env["NUMBA_DISABLE_JIT"] = str(int(interpreted))
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "mutants", "-m", "not slow"]
-        files = ["--tb=no", *(f"tests/test_{name}.py" for name in ABOUT_KERNELS)] if interpreted else ["tests"]
-        subprocess.run([*command, *files], cwd=ROOT, env=env, stdout=sys.stderr)
-        kept.write_text(json.dumps(_collected(folder)))
-        for path in folder.glob(".coverage*"):
-            path.unlink()
-    reach, seconds = json.loads(kept.read_text())
-    lines = {module: {int(line): set(tests) for line, tests in of.items()} for module, of in reach.items()}
-    return Traced(lines, seconds)
+        if interpreted:
+            command += ["--tb=no", *(f"tests/test_{name}.py" for name in ABOUT_KERNELS)]
+        else:  # coverage begins with every process, those that tests start too
+            (folder / "sitecustomize.py").write_text("import coverage\ncoverage.process_startup()\n")
+            settings = ["[run]", f"source = {PACKAGE}", f"data_file = {folder}/.coverage", "parallel = true"]
+            settings += ["context = ${PYTEST_CURRENT_TEST-none}", "disable_warnings = no-data-collected"]
+            (folder / "coveragerc").write_text("\n".join(settings) + "\n")
+            env["COVERAGE_PROCESS_START"] = str(folder / "coveragerc")
+            command += ["tests"]
+        subprocess.run(command, cwd=ROOT, env=env, stdout=sys.stderr)
+        seconds, reach = {}, dict[str, dict[int, list[str]]]()
+        for path in folder.glob("seconds-*.json"):
+            seconds.update(json.loads(path.read_text()))
+        for module, line, tests in _entered(folder) if interpreted else _covered(folder):
+            reach.setdefault(module, {})[line] = sorted(tests & seconds.keys())
+        kept.write_text(json.dumps([reach, seconds]))
+    lines, seconds = json.loads(kept.read_text())
+    return Traced({name: {int(line): set(tests) for line, tests in of.items()} for name, of in lines.items()}, seconds)
 
 
-def _collected(folder: Path) -> tuple[Any, Any]:
-    seconds = {}
-    for path in folder.glob("seconds-*.json"):
-        seconds.update(json.loads(path.read_text()))
-    data = coverage.CoverageData(str(folder / ".coverage"))
+def _covered(folder: Path) -> Iterator[tuple[str, int, set[str]]]:
+    """Lines that coverage saw, and the tests."""
     combined = coverage.Coverage(data_file=str(folder / ".coverage"), config_file=str(folder / "coveragerc"))
     combined.combine([str(folder)])
-    data.read()
-    reach: dict[str, dict[int, list[str]]] = {}
+    data = combined.get_data()
     for file in data.measured_files():
-        lines: dict[int, list[str]] = {}
         for line, contexts in data.contexts_by_lineno(file).items():
             tests = {context.removeprefix("none|").rsplit(" (", 1)[0] for context in contexts}
-            lines[line] = sorted(tests & seconds.keys())
-        reach[str(Path(file).relative_to(PACKAGE))] = lines
-    return reach, seconds
+            yield str(Path(file).relative_to(PACKAGE)), line, tests
+
+
+def _entered(folder: Path) -> Iterator[tuple[str, int, set[str]]]:
+    """Lines of the kernels that tests entered."""
+    tests = defaultdict[str, set[str]](set)
+    for path in folder.glob("entered-*.json"):
+        for test, names in json.loads(path.read_text()).items():
+            for name in names:
+                tests[name].add(test)
+    path = PACKAGE / f"{INTERPRETED}.py"
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.FunctionDef):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                yield path.name, line, tests[node.name]
+
+
+class TooSlow(BaseException):  # no error that a test, or hypothesis, may catch and try again
+    """A test takes too long where it is interpreted."""
 
 
 class Plugin:
-    """Tells coverage which test runs, and keeps how long it took. For pytest."""
+    """Notes what each test reaches, and how long it takes. For pytest."""
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.seconds = folder, dict[str, float]()
-        self.limit = SLOWEST if os.environ["NUMBA_DISABLE_JIT"] == "1" else 0.0
+        self.folder, self.seconds, self.entered = folder, dict[str, float](), defaultdict[str, set[str]](set)
+        self.test, self.interpreted = "", os.environ["NUMBA_DISABLE_JIT"] == "1"
+        if self.interpreted:
+            signal.signal(signal.SIGALRM, self.too_slow)
+            self.follow(importlib.import_module(f"ucbf.{INTERPRETED}"))
+
+    def follow(self, module: Any) -> None:
+        """Note who enters the functions of a module, in its tables of functions too."""
+        for table in [vars(module), *(value for value in vars(module).values() if isinstance(value, dict))]:
+            for key, value in list(table.items()):
+                if isinstance(value, FunctionType) and value.__module__ == module.__name__:
+                    table[key] = self.noting(value)
+
+    def noting(self, function: FunctionType) -> Any:
+        """The function, which says that it is entered."""
+
+        @functools.wraps(function)
+        def noted(*given: Any) -> Any:
+            self.entered[self.test].add(function.__name__)
+            return function(*given)
+
+        return noted
+
+    def too_slow(self, number: int, frame: Any) -> None:
+        """It has taken too long."""
+        raise TooSlow
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
         """Round a test."""
+        self.test = item.nodeid
         current = coverage.Coverage.current()
         if current is not None:
             current.switch_context(item.nodeid)
-        signal.signal(signal.SIGALRM, _too_slow)
-        signal.setitimer(signal.ITIMER_REAL, self.limit)
+        signal.setitimer(signal.ITIMER_REAL, SLOWEST if self.interpreted else 0)
         try:
             return (yield)
         finally:
@@ -243,16 +285,9 @@ class Plugin:
 
     def pytest_unconfigure(self, config: Any) -> None:
         """The run has ended."""
-        name = f"seconds-{os.environ.get('PYTEST_XDIST_WORKER', 'all')}.json"
-        Path(self.folder, name).write_text(json.dumps(self.seconds))
-
-
-class TooSlow(BaseException):  # no error that a test, or hypothesis, may catch and try again
-    """A test takes too long where it is interpreted."""
-
-
-def _too_slow(number: int, frame: Any) -> None:
-    raise TooSlow
+        name = os.environ.get("PYTEST_XDIST_WORKER", "all")
+        Path(self.folder, f"seconds-{name}.json").write_text(json.dumps(self.seconds))
+        Path(self.folder, f"entered-{name}.json").write_text(json.dumps(self.entered, default=sorted))
 
 
 def pytest_configure(config: Any) -> None:
