@@ -39,9 +39,12 @@ ABOUT_KERNELS = (  # tests that are worth their time where all is interpreted
     "references", "simulation", "system",
 )  # fmt: skip
 LEFT_OUT = ("figures", "ray_engine", "__init__")  # pictures are looked at; a cluster is slow; names
-SLOWEST = 3.0  # seconds of an interpreted test
-PATIENCE = 30.0  # seconds of tests for one mutant
-WARM = ("numpy", "numba", "scipy.stats", "pyarrow.parquet", "pydantic", "cyclopts", "rich.progress", "gymnasium")
+SLOWEST = 4.0  # seconds of an interpreted test
+PATIENCE = 15.0  # seconds of tests for one mutant
+WARM = (  # imported once, for all mutants
+    "numpy", "numba", "scipy.stats", "scipy.special", "pyarrow.parquet", "pydantic", "cyclopts", "rich.progress",
+    "gymnasium", "hypothesis.strategies", "hypothesis.extra.numpy", "matplotlib.pyplot", "pandas",
+)  # fmt: skip
 
 Reach = dict[str, dict[int, set[str]]]  # of a module: line -> tests
 
@@ -54,7 +57,7 @@ class Mutant(NamedTuple):
 
     path: str  # within the package
     line: int
-    scope: tuple[int, int]  # lines of the function whose first line it stands in; else the line itself
+    scope: tuple[int, int]  # lines whose tests may notice: in a function its own, else those that it speaks for
     start: int  # bytes
     end: int
     new: str
@@ -140,7 +143,7 @@ def mutants_of(path: Path) -> list[Mutant]:
         for child, inside in _parts(node, scope):
             visit(child, inside)
 
-    visit(ast.parse(source), None)
+    visit(ast.parse(source), (1, len(starts)))
     return found
 
 
@@ -366,7 +369,9 @@ def _judge(src: Path, tests: list[str], interpreted: bool) -> int:
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(src))
     os.chdir(ROOT)
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    return int(pytest.main([*options, *tests]))
 
 
 def trial(chosen: list[Mutant], seen: dict[bool, Traced], folder: Path, until: float) -> dict[Mutant, bool]:
@@ -375,6 +380,13 @@ def trial(chosen: list[Mutant], seen: dict[bool, Traced], folder: Path, until: f
         importlib.import_module(name)
     waiting, verdicts = list(reversed(chosen)), dict[Mutant, bool]()
     idle, busy = [Bench(folder / f"bench{i}") for i in range(2)], list[Bench]()
+    for mutant in {INTERPRETED in mutant.path: mutant for mutant in chosen}.values():  # without a bug all must be well
+        tests, seconds = witnesses(mutant, seen[INTERPRETED in mutant.path])
+        idle[0].begin(mutant._replace(end=mutant.start, new=""), tests, 60 + seconds)
+        while (failed := idle[0].ended()) is None:
+            time.sleep(0.02)
+        if failed:
+            sys.exit(f"tests fail without a mutant; look why: {' '.join(tests)}")
     while waiting or busy:
         while idle and waiting and time.monotonic() < until:
             mutant, bench = waiting.pop(), idle.pop()
@@ -393,6 +405,8 @@ def trial(chosen: list[Mutant], seen: dict[bool, Traced], folder: Path, until: f
             if noticed is not None:
                 assert bench.mutant is not None
                 verdicts[bench.mutant] = noticed
+                if not noticed:
+                    print(f"\r{shown(bench.mutant)}", file=sys.stderr, flush=True)
                 busy.remove(bench)
                 idle.append(bench)
                 print(f"\r{len(verdicts)} of {len(chosen)} mutants", end="", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 import ucbf
 from ucbf import advice, data
 from ucbf.advice import doubts, nice, outliers, rounding, suggested
-from ucbf.advice.advise import half_interval
-from ucbf.advice.doubts import change, trend
+from ucbf.advice.advise import LEAST, half_interval
+from ucbf.advice.doubts import _few, change, number, trend
+from ucbf.advice.page import summary
 from ucbf.systems import Inventory, Queue, Reservoir
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
@@ -264,3 +266,30 @@ def test_a_law_moves_with_the_profile_of_the_day_that_is_asked_for():
     occurs = law.values[law.pmf[0] > 0]
     assert (occurs.min(), occurs.max()) == (0, 3)
     np.testing.assert_array_equal(found.policy_for(profile=[1.0] * 7).actions, day.policy.actions)
+
+
+# -- the page and the work ------------------------------------------------------------------------------------
+
+
+def test_eight_episodes_are_no_first_guess():
+    assert _few(SimpleNamespace(training=range(LEAST))) == ""
+    said = _few(SimpleNamespace(training=range(LEAST - 1)))
+    assert said == f"Learned from {LEAST - 1} episodes: take it as a first guess."
+
+
+def test_what_is_proved_is_said_of_the_state_it_starts_in():
+    ready = Inventory(capacity=12, backlog=6, max_demand=6, order_cost=1, horizon=7)
+    found = ucbf.advise(ready, weeks(poisson(2, K=30).clip(0, 6)), start=3)
+    gap = found.certificate.gap
+    assert ready.system.state_offset < 0
+    assert gap[3 - ready.system.state_offset] != gap[3 + ready.system.state_offset]
+    proved = f"no policy gets more than {number(float(gap[3 - ready.system.state_offset]))} an episode above it"
+    assert proved in " ".join(summary(found).split())
+
+
+def test_progress_ends_when_the_work_does():
+    told = []
+    shop = Inventory(capacity=20, max_demand=9)
+    ucbf.advise(shop, weeks(poisson(3, K=30).clip(0, 9)), progress=lambda *n: told.append(n))
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert {total for _, total in told} == {len(told)}

@@ -1,5 +1,7 @@
 """The contract, run over every agent in the registry, and what UCB-f in particular promises."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -426,3 +428,17 @@ def test_a_history_is_checked():
         with pytest.raises(ValueError, match=message):
             agent.warm_start(history)
     assert agent.learner.visits.sum() == 0
+
+
+@every_agent
+def test_constants_out_of_range_are_refused(name):
+    world = puterman_inventory()
+    known = inspect.signature(ucbf.AGENTS[name]).parameters
+    for key, value, rule in [
+        ("p", 1.5, "p is 1.5; it must be above 0 and at most 1"),
+        ("p", 0, "p is 0; it must be above 0 and at most 1"),
+        ("c", -1, "c is -1; it must be 0 or more"),
+    ]:
+        if key in known:
+            with pytest.raises(ValueError, match=rule):
+                ucbf.make_agent(name, world.system, **{key: value})

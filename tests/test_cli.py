@@ -2,9 +2,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import matplotlib.image
 import pytest
+
+from ucbf import cli
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
 STUDY = """name = "tiny"
@@ -168,6 +171,17 @@ def test_interrupted_while_it_compiles_it_stops_too(tmp_path):
         return any((tmp_path / "cold").rglob("*.nbi"))  # one function is kept, the next is being compiled
 
     assert interrupted(tmp_path, compiles, NUMBA_CACHE_DIR=str(tmp_path / "cold"))[0] == 130
+
+
+def test_ctrl_c_a_second_time_ends_it_at_once(monkeypatch):
+    codes = []
+    monkeypatch.setattr(cli.os, "_exit", codes.append)
+    monkeypatch.setattr(cli, "INTERRUPTED", threading.Event())
+    monkeypatch.setattr(cli, "PATIENCE", 1e6)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            cli._interrupt(signal.SIGINT, None)
+    assert codes == [130]
 
 
 def test_labels_are_shown_as_they_are(tmp_path):

@@ -80,6 +80,16 @@ class LiteralEM:
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4]))
 @settings(max_examples=15)
 def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
+    check_fit(seed, zeta, 4)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_first_fit_agrees_with_the_transcription(seed):
+    check_fit(seed, 2, 2)
+
+
+def check_fit(seed, zeta, fits):
+    """Observations of random actions, and after every few of them a fit."""
     world = ucbf.random_world(n_states=9, n_actions=2, horizon=2, max_disturbance=2, lipschitz=None, seed=seed)
     told = ucbf.corrupt(world.system, zeta, seed)
     agent = ucbf.UCBVIf(told, estimator=OffsetPosterior(iterations=2, smoothing=0.1))
@@ -87,7 +97,7 @@ def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
     model = agent.learner.model
     model.clock[2] = 10**9  # no start from the beginning here
     rng = np.random.default_rng(seed)
-    for _ in range(4):
+    for _ in range(fits):
         for _ in range(5):
             s = int(rng.integers(9))
             for h in range(2):
@@ -97,6 +107,7 @@ def test_offsets_are_fitted_by_expectation_and_maximisation(seed, zeta):
                 agent.observe(h, s, a, s_next)
                 literal.seen[h, s * 2 + a, (s_next - told.f[h, s, a]) % 9] += 1
                 s = s_next
+        np.testing.assert_array_equal(model.residuals, literal.seen.sum(axis=1))
         agent.renew()
         # between fits the agent counts the residuals of f as it is believed, which the next fit starts from
         literal.law[:] = literal_start(literal, agent)
@@ -204,6 +215,68 @@ def test_a_posterior_by_hand():
     agent.observe(0, 0, 0, 1)
     kernels.posterior(m, 0, 0, 1.0)
     np.testing.assert_allclose(m.weights, [0, 0.4, 0.6], atol=1e-9)
+
+
+def test_the_settings_of_offsets_are_checked():
+    assert OffsetPosterior(iterations=1).params["iterations"] == 1
+    for wrong, message in [
+        ({"iterations": 0}, "iterations is 0; it must be 1 or more"),
+        ({"threshold": 0}, "threshold is 0; it must be above 0 and at most 1"),
+        ({"threshold": 1.1}, "threshold is 1.1"),
+        ({"smoothing": 0}, "smoothing is 0; it must be above 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            OffsetPosterior(**wrong)
+
+
+def test_the_evidence_of_a_move_by_hand():
+    # W was measured: twice 0, and 1 once. If all offsets move by 1, those were -1 and 0: on a ring of 4 the chances are
+    # P(3)² P(0). The pairs saw nothing: whatever their offsets, that has chance 1.
+    agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
+    m = agent.learner.model
+    m.counts[0] = 5, 2, 2, 1
+    m.known[0, :2] = 2, 1
+    kernels.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
+    run = kernels._source(kernels.evidence)
+    assert run(agent.told, m, 0) == pytest.approx(2 * math.log(0.5) + math.log(0.2))
+    assert run(agent.told, m, 1) == pytest.approx(2 * math.log(0.1) + math.log(0.5))
+    assert run(agent.told, m, -1) == pytest.approx(2 * math.log(0.2) + math.log(0.2))
+
+
+def test_what_an_offset_leads_to_is_brought_back_among_the_after_states():
+    line = ucbf.UCBf(ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1)).told
+    last = line.n_after - 1
+    assert [kernels.place(line, x) for x in (-2, 0, last, last + 4)] == [0, 0, last, last]
+    ring = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1)).told
+    assert [kernels.place(ring, x) for x in (-1, 0, 3, 5)] == [3, 0, 3, 1]
+
+
+def test_a_pair_without_doubt_says_so():
+    # While its offset is in doubt, a transition says nothing of W that the model check could use.
+    agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 2)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
+    m = agent.learner.model
+    m.low[0, 2, 1], m.high[0, 2, 1] = -1, 1
+    assert kernels.look(agent.told, m, 0, 2, 1, 3, 3) == -1
+    m.low[0, 2, 1], m.high[0, 2, 1] = 0, 0
+    assert kernels.look(agent.told, m, 0, 2, 1, 3, 3) == 2
+    assert m.visits[2 * 2 + 1] == 2
+    assert m.residuals[0, 3] == 2
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBVIf])
+def test_a_fit_from_the_beginning_that_is_no_better_leaves_no_trace(kind):
+    # W is always 0 and f is right: nothing fits better than what goes on.
+    system = ucbf.System(lambda s, a: s + a, 0.0, 1, n_states=5, n_actions=2, model_error=2)
+    starts_over, goes_on = (kind(system, estimator=OffsetPosterior(smoothing=0.1, iterations=40)) for _ in range(2))
+    for agent, when in ((starts_over, 0), (goes_on, 10**9)):
+        agent.learner.model.clock[2] = when
+        for s, a in np.ndindex(5, 2):
+            agent.observe(0, s, a, (s + a) % 5)
+        agent.renew()
+    assert starts_over.learner.model.clock[2] == 20
+    for name in ("counts", "posterior", "f", "low", "high"):
+        one, other = (getattr(agent.learner.model, name) for agent in (starts_over, goes_on))
+        np.testing.assert_array_equal(one, other)
 
 
 def test_averages_follow_after_states_that_are_moved():

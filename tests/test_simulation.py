@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -340,3 +341,11 @@ def test_an_environment_of_other_sizes_is_refused():
         ValueError, match=r"observation_space is Discrete\(11, start=30\), but the agent's system has 4"
     ):
         ucbf.learn(agent, Shower(), 5)
+
+
+@pytest.mark.parametrize(("n", "start"), [(5, 0), (6, 1), (5, 1)])
+def test_spaces_of_another_size_or_beginning_are_refused(n, start):
+    env = SimpleNamespace(reset=None, step=None, observation_space=SimpleNamespace(n=n, start=start), action_space=None)
+    agent = ucbf.UCBVIf(ucbf.System(lambda s, a: s, 0.0, 1, n_states=6, n_actions=1))
+    with pytest.raises(ValueError, match="but the agent's system has 6 starting at 0"):
+        ucbf.learn(agent, env, 1)

@@ -1,4 +1,6 @@
 import json
+import math
+import os
 import random
 import signal
 import subprocess
@@ -13,7 +15,8 @@ import pytest
 import ucbf
 from ucbf.errors import UserError
 from ucbf.studies import runner, store
-from ucbf.studies.paper import figure1
+from ucbf.studies.engines import executor_of
+from ucbf.studies.paper import figure1, figure2
 from ucbf.studies.runner import execute, recorded, run_study, tasks_of
 from ucbf.studies.spec import build_agent, build_world, make_study, read_study, runs_of
 from ucbf.studies.store import Store, read_results
@@ -300,6 +303,26 @@ def test_an_algorithm_in_a_file_of_ones_own_takes_part(tmp_path):
     assert labels == {"UCB-f, clock = episode", "UCB-f, clock = update", "UCB-f, f wrong by 1", "Newest"}
     newest = [row for row in rows if row["label"] == "Newest"]
     assert all(0 < row["regret"] < 60 * row["greedy_gap"] for row in newest)
+
+
+def test_figure2_tells_an_exact_f_to_be_wrong_by_as_much_as_4():
+    told = [run for run in runs_of(figure2(quick=True)) if "told" in run.label]
+    assert {run.label for run in told} == {"UCB-f repaired, told ζ = 4", "UCBVI-f repaired, told ζ = 4"}
+    for run in told[:2]:
+        world = build_world(run)
+        agent = build_agent(run, world)
+        assert agent.system.model_error == 4
+        np.testing.assert_array_equal(agent.system.f, world.system.f)
+
+
+def test_threads_are_as_many_as_jobs():
+    assert executor_of("local", 3, None)._max_workers == 3
+    assert executor_of("local", None, None)._max_workers == os.cpu_count()
+
+
+def test_an_error_that_is_no_number_is_refused():
+    with pytest.raises(UserError, match="should be a finite number .it is inf."):
+        make_study({**SMALL, "agents": [{"name": "UCB-f", "model_error": math.inf}]})
 
 
 # -- killed at any moment ---------------------------------------------------------------------------

@@ -49,6 +49,13 @@ def test_a_corrupted_f_is_within_half_the_model_error(zeta, seed):
     assert (told.f == told.f[0]).all()
 
 
+def test_the_error_of_a_corrupted_f_is_that_of_its_seed():
+    # Recorded studies hold such systems by their seeds: the errors are added, in the order in which they are drawn.
+    system = ucbf.System(np.full((50, 2), 20), 0.0, 1)
+    drawn = np.random.default_rng(np.random.SeedSequence(3)).integers(-2, 3, size=(1, 50, 2))
+    np.testing.assert_array_equal(ucbf.corrupt(system, 4, seed=3).f, 20 + drawn)
+
+
 def test_corruption_uses_the_whole_range_evenly():
     system = ucbf.System(np.full((4000, 5), 2000), 0.0, horizon=1)
     error = (ucbf.corrupt(system, 4, seed=0).f - system.f)[0]
