@@ -442,3 +442,25 @@ def test_constants_out_of_range_are_refused(name):
         if key in known:
             with pytest.raises(ValueError, match=rule):
                 ucbf.make_agent(name, world.system, **{key: value})
+
+
+def test_what_agents_are_unless_told_otherwise():
+    # Stored studies and figures are named by these: another default is another algorithm.
+    stated = {
+        "Q-EarlySettled-Advantage": {"c": 1.0, "p": 0.01},
+        "UBEV": {"c": 1.0, "p": 0.01},
+        "UCB-B": {"c": 1.0, "p": 0.01},
+        "UCB-H": {"c": None, "p": 0.01, "bonus": "published"},
+        "UCB-f": {"c": None, "p": 0.01, "bonus": "published", "clock": "update", "d": 1.0, "estimator": None,
+                  "renewal": "episode", "eta": None},
+        "UCBVI": {"c": None, "p": 0.01, "bonus": "published", "episodes": 5000},
+        "UCBVI-BF": {"c": 1.0, "p": 0.01, "episodes": 5000},
+        "UCBVI-f": {"stationary": False, "prior": None, "prior_weight": 1.0, "estimator": None, "renewal": "episode",
+                    "eta": None},
+        "greedy": {},
+        "optimal": {"law": None},
+        "random": {"seed": 0},
+    }  # fmt: skip
+    for name, kind in ucbf.AGENTS.items():
+        known = inspect.signature(kind).parameters.values()
+        assert {p.name: p.default for p in known if p.default is not p.empty} == stated[name]

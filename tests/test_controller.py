@@ -113,3 +113,15 @@ def test_mistakes_are_named_in_the_users_units():
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
             make()
+
+
+def test_an_amount_may_be_as_far_beyond_its_range_as_rounding_goes():
+    ready = shop()
+    for amount in (ready.amount_range[1] + 0.4 * ready.unit, ready.amount_range[0] - 0.4 * ready.unit):
+        controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+        demand = min(max(amount, 0), 20)
+        controller.observe(0, 40, 0, max(40 - demand, 0), amount=amount)
+        assert controller.agent.inner.visits[0] == 1
+    for amount in (ready.amount_range[1] + 0.6 * ready.unit, ready.amount_range[0] - 0.6 * ready.unit):
+        with pytest.raises(ValueError, match="it must be 0 to 20"):
+            controller.observe(0, 40, 0, 20, amount=amount)

@@ -229,3 +229,12 @@ def test_replay_teaches_an_agent_what_observing_does():
         ucbf.replay(np.zeros((3, 21), int), w)
     with pytest.raises(ValueError, match="disturbances has shape"):
         ucbf.replay(learner, w[:, :2])
+
+
+def test_a_part_knows_where_in_the_series_it_stands():
+    episodes = data.episodes(data.Series(np.arange(21.0), None, "demand", "memory"), horizon=7)
+    rest = episodes.split(0.34)[1]
+    assert rest.begin == 7
+    assert rest.part(1, 2).begin == 14
+    assert rest.part(1, 2).amounts.tolist() == [[14, 15, 16, 17, 18, 19, 20]]
+    assert rest.part(1, 2).place(0, 3) == episodes.place(2, 3) == episodes.series.place(17)

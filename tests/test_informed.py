@@ -263,3 +263,13 @@ def test_options_are_checked():
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
             make()
+
+
+def test_an_agent_that_repairs_f_is_not_moved():
+    system = ucbf.System(np.zeros((4, 1)), 0.0, 2, model_error=2)
+    agent = ucbf.UCBVIf(system, estimator="OffsetPosterior")
+    with pytest.raises(ValueError, match="an agent that repairs f cannot be moved"):
+        agent.moved_to(system)
+    other = ucbf.System(np.zeros((4, 1)), 0.0, 3)
+    with pytest.raises(ValueError, match=r"over 3 steps, this one in .* over 2"):
+        ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 2)).moved_to(other)
