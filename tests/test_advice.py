@@ -13,7 +13,7 @@ import ucbf
 from ucbf import advice, data
 from ucbf.advice import doubts, nice, outliers, rounding, suggested
 from ucbf.advice.advise import LEAST, half_interval
-from ucbf.advice.doubts import _few, change, number, trend
+from ucbf.advice.doubts import _few, _uneven, change, number, trend
 from ucbf.advice.page import summary
 from ucbf.systems import Inventory, Queue, Reservoir
 
@@ -293,3 +293,14 @@ def test_progress_ends_when_the_work_does():
     ucbf.advise(shop, weeks(poisson(3, K=30).clip(0, 9)), progress=lambda *n: told.append(n))
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert {total for _, total in told} == {len(told)}
+
+
+@pytest.mark.parametrize(("pooled", "K", "uneven"), [(True, 30, True), (False, 30, False), (True, LEAST - 1, False)])
+def test_an_uneven_spread_is_said_where_one_law_serves_all_steps(pooled, K, uneven):
+    rng = np.random.default_rng(0)
+    amounts = np.stack([rng.integers(0, high, K) for high in (2, 2, 20)], axis=1)
+    episodes = weeks(amounts, 3)
+    advice = SimpleNamespace(
+        pooled=pooled, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), ready=SimpleNamespace(unit=1)
+    )
+    assert ("NOT the same" in _uneven(advice)) == uneven

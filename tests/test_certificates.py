@@ -223,3 +223,19 @@ def test_a_declared_range_wider_than_the_states_that_wrap():
     agent = ucbf.UCBVIf(system)
     np.testing.assert_allclose(agent.law.pmf, 0.25)
     assert np.isfinite(agent.certificate().gap).all()
+
+
+def test_a_certificate_is_that_of_what_was_seen_last():
+    # Asked before or after the agent renewed its policy, it says the same.
+    system = ucbf.System(lambda s, a: a + 0 * s, lambda s, a: 1.0 * (s == 2), 2, "clip", n_states=4, n_actions=3,
+                         disturbance_range=(0, 1))  # fmt: skip
+    asked, renewed = ucbf.UCBVIf(system), ucbf.UCBVIf(system)
+    for agent in (asked, renewed):
+        agent.act(0, 0)
+        for _ in range(30):
+            agent.observe(0, 0, 1, 2)
+            agent.observe(1, 2, 1, 2)
+    renewed.renew()
+    one, other = asked.certificate(), renewed.certificate()
+    np.testing.assert_array_equal(one.gap, other.gap)
+    np.testing.assert_array_equal(one.lower, other.lower)

@@ -80,6 +80,8 @@ def test_figure1_quick_is_one_command(tmp_path):
     said = ucbf("figure1", "--quick", "--out", tmp_path).stdout
     assert "150 runs computed, 0 were there" in said
     assert "H = 10, A = 8" in said
+    pictures = "figure.png, figure.svg, figure.pdf"
+    assert f"written to {tmp_path}: summary.md, summary.csv, {pictures}" in " ".join(said.split())
     assert (tmp_path / "figure.png").exists()
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import ucbf
 from ucbf import kernels
 from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior, PartialFit, make_estimator
+from ucbf.estimators.features import table_of
 
 
 class LiteralEM:
@@ -544,3 +545,26 @@ def test_what_cannot_be_estimated_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match="already belongs to an agent"):
         ucbf.UCBf(wrong, estimator=used)
     assert make_estimator({"name": "OffsetPosterior", "threshold": 0.2}).params["threshold"] == 0.2
+
+
+def test_named_features_by_hand():
+    # Two states, 0 and 1, and two actions: what f may depend on, for (0, 0), (0, 1), (1, 0), (1, 1).
+    system = ucbf.System(np.zeros((2, 2)), 0.0, 1, disturbance_range=(0, 0))
+
+    def columns(name):
+        return table_of(name, system).reshape(4, -1).tolist()
+
+    assert columns("affine") == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert columns("quadratic") == [[0, 0, 0, 0, 0], [0, 1, 0, 0, 1], [1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert columns("actions") == [[1, 0], [0, 1], [1, 0], [0, 1]]
+
+
+def test_an_estimator_serves_one_agent():
+    system = ucbf.System(np.zeros((6, 2)), 0.0, 1, "clip", disturbance_range=(0, 0), model_error=2)
+    estimator = LinearFeatures("affine")
+    ucbf.UCBf(system, estimator=estimator)
+    with pytest.raises(ValueError, match="already belongs to an agent"):
+        ucbf.UCBf(system, estimator=estimator)
+    for p in (0, 1.5):
+        with pytest.raises(ValueError, match=f"p is {p}; it must be above 0 and at most 1"):
+            LinearFeatures("affine", p=p)

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ucbf
 from ucbf import advice, data
+from ucbf.cli_learn import _given
 from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
@@ -283,3 +285,8 @@ def test_sizes_suit_the_series():
     assert given == {"unit": 20.0, "max_demand": 1040.0, "capacity": 1400.0, "price": 3.0}
     assert advice.suggested(Reservoir, np.array([0.1, 0.2]), {})["unit"] == 0.005
     assert [advice.nice(x) for x in (0.03, 1, 1.1, 6, 20.1)] == [0.05, 1, 2, 10, 50]
+
+
+def test_one_value_serves_all_steps_and_several_are_one_each():
+    flags = SimpleNamespace(prices=[3.0], target=[1.0, 2.0], capacity=9.0, initial=None)
+    assert _given(Battery, flags, None) == {"prices": 3.0, "target": [1.0, 2.0], "capacity": 9.0}
