@@ -226,16 +226,19 @@ def test_a_declared_range_wider_than_the_states_that_wrap():
 
 
 def test_a_certificate_is_that_of_what_was_seen_last():
-    # Asked before or after the agent renewed its policy, it says the same.
+    # Asked before or after the agent renewed its policy, it says the same. To land on 2 after W = w one must aim at 2 -
+    # w.
     system = ucbf.System(lambda s, a: a + 0 * s, lambda s, a: 1.0 * (s == 2), 2, "clip", n_states=4, n_actions=3,
                          disturbance_range=(0, 1))  # fmt: skip
-    asked, renewed = ucbf.UCBVIf(system), ucbf.UCBVIf(system)
-    for agent in (asked, renewed):
-        agent.act(0, 0)
-        for _ in range(30):
-            agent.observe(0, 0, 1, 2)
-            agent.observe(1, 2, 1, 2)
-    renewed.renew()
-    one, other = asked.certificate(), renewed.certificate()
-    np.testing.assert_array_equal(one.gap, other.gap)
-    np.testing.assert_array_equal(one.lower, other.lower)
+    for w in (0, 1):
+        asked, renewed = ucbf.UCBVIf(system), ucbf.UCBVIf(system)
+        for agent in (asked, renewed):
+            agent.act(0, 0)
+            for _ in range(30):
+                agent.observe(0, 0, 1, 1 + w)
+                agent.observe(1, 1 + w, 1, 1 + w)
+        renewed.renew()
+        assert renewed.learner.policy[0, 0] == 2 - w
+        one, other = asked.certificate(), renewed.certificate()
+        np.testing.assert_array_equal(one.gap, other.gap)
+        np.testing.assert_array_equal(one.lower, other.lower)
