@@ -234,9 +234,7 @@ def test_a_certificate_is_that_of_what_was_seen_last():
         asked, renewed = ucbf.UCBVIf(system), ucbf.UCBVIf(system)
         for agent in (asked, renewed):
             agent.act(0, 0)
-            for _ in range(30):
-                agent.observe(0, 0, 1, 1 + w)
-                agent.observe(1, 1 + w, 1, 1 + w)
+            agent.warm_start(np.full((500, 2), w))
         renewed.renew()
         assert renewed.learner.policy[0, 0] == 2 - w
         one, other = asked.certificate(), renewed.certificate()
