@@ -305,7 +305,7 @@ class Grid:
         try:
             pair = [np.broadcast_to(numbers("disturbance_range", side), (self.n_axes,)) for side in given]
             low, high = pair
-        except ValueError:
+        except (TypeError, ValueError):
             raise ValueError(
                 f"disturbance_range is {given!r:.80}; give (low, high), a number or {self.n_axes} each"
             ) from None

@@ -1,0 +1,175 @@
+"""Mistakes that a user can make at any door: each is refused at once, by its value, the rule and the remedy."""
+
+import math
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf import data
+from ucbf.advice import suggested
+from ucbf.cli_learn import _daily, _given, _slug
+from ucbf.errors import UserError
+from ucbf.grid import lattice
+from ucbf.policies import Policy
+from ucbf.saving import _plain
+from ucbf.studies.spec import make_study, read_study
+from ucbf.studies.store import read_results
+from ucbf.systems import Battery, Inventory
+
+SHOP = Inventory(capacity=10, max_demand=5, horizon=2)
+RING = ucbf.System(np.zeros((4, 1)), 0.0, 2)
+STUDY = {
+    "name": "small",
+    "episodes": 4,
+    "worlds": 1,
+    "world": {"n_states": 6, "n_actions": 2, "horizon": 3},
+    "agents": [{"name": "UCB-f"}],
+}
+
+
+def series(n, spacing=None, begin=datetime(2024, 1, 1)):
+    times = None if spacing is None else [begin + i * spacing for i in range(n)]
+    return data.Series(np.arange(n) % 5 * 1.0, times, "demand", "memory")
+
+
+def box(**given):
+    usual = {"low": 0, "high": 1, "points": 3, "actions": [0.0], "horizon": 2, "boundary": "clip"}
+    return ucbf.Grid(lambda s, a: s, lambda s, a: s[:, 0], **{**usual, **given})
+
+
+FOUR = data.episodes(series(8), horizon=2)
+
+MISTAKES = {
+    "a truth value for a number": (lambda: ucbf.UCBf(RING, p=True), "p is True; give a number, not a truth value"),
+    "an endless number": (lambda: ucbf.UCBf(RING, c=math.inf), "c is inf; give a finite number"),
+    "uniforms beyond 1": (lambda: ucbf.Disturbance([0.5, 0.5]).draw([[1.0]]), r"give \[K, H\] numbers in \[0, 1\)"),
+    "uniforms below 0": (lambda: ucbf.Disturbance([0.5, 0.5]).draw([[-0.1]]), r"give \[K, H\] numbers in \[0, 1\)"),
+    "a row of uniforms": (lambda: ucbf.Disturbance([0.5, 0.5]).draw([0.1]), r"uniforms has shape \(1,\)"),
+    "a prior by steps for one law": (
+        lambda: ucbf.UCBVIf(RING, stationary=True, prior=ucbf.Disturbance([[0.5, 0.5], [1, 0]])),
+        "prior has 2 steps, but the law is declared stationary; give one row",
+    ),
+    "moved to no system": (lambda: ucbf.UCBVIf(RING).moved_to(SHOP), "system is Inventory.*; give a ucbf.System"),
+    "a policy of no system": (lambda: Policy(SHOP, [[0]]), "system is Inventory.*; give a ucbf.System"),
+    "advice on no system": (lambda: ucbf.advise(RING, FOUR), "ready is System.*; give one of ucbf.systems"),
+    "advice on other steps": (
+        lambda: ucbf.advise(SHOP.replace(horizon=3), FOUR), "episodes have 2 steps, the system 3; make them alike"
+    ),
+    "advice on one episode": (lambda: ucbf.advise(SHOP, FOUR.part(0, 1)), "there is 1 episode; at least 2 are needed"),
+    "advice from nowhere": (lambda: ucbf.advise(SHOP, FOUR, start=11), "start is 11; states go from 0 to 10"),
+    "changes for some": (lambda: ucbf.advise(SHOP, FOUR, changes=[{}]), "changes has 1 entries; give one for each of the 4"),
+    "a series of nothing": (lambda: suggested(Inventory, np.zeros((3, 2)), {}), "all amounts are 0"),
+    "a profile beyond the range": (
+        lambda: SHOP.replace(profile=(1, 6)), "profile goes from 1 to 6, but the demand only from 0 to 5; widen its range"
+    ),
+    "a law of other steps": (
+        lambda: Inventory(capacity=9, max_demand=2, horizon=3, profile=(1, 1, 1)).world(
+            ucbf.Disturbance([[0.5, 0.5, 0], [0, 1, 0]])
+        ),
+        "the law has 2 steps and the system 3; give one row, or one each",
+    ),
+    "a table as a series": (lambda: data.read_series(np.zeros((2, 2))), r"series has shape \(2, 2\); give \[N\]"),
+    "a box without sides": (lambda: lattice([0, 0], [1], 3), r"low has shape \(2,\) and high \(1,\)"),
+    "an end that depends on the step": (
+        lambda: box(terminal=lambda h, s: s[:, 0]), "terminal takes more than the states; it is paid once"
+    ),
+    "a state of other axes": (
+        lambda: box().rows("s", np.zeros((2, 2))), r"s has shape \(2, 2\); give \[d\] or \[N, d\] with d = 1"
+    ),
+    "a range without ends": (lambda: box(disturbance_range=3), "disturbance_range is 3; give .low, high."),
+    "a range upside down": (lambda: box(disturbance_range=(1, 0)), "low must not exceed high"),
+    "samples of other axes": (lambda: box().plan(np.zeros((2, 2, 2))), r"samples has shape \(2, 2\); give \[n, d\]"),
+    "samples of other steps": (lambda: box().plan(np.zeros((3, 2, 1))), "samples has 3 steps and the system 2"),
+    "weights for some": (lambda: box().plan([0.0, 0.1], [1.0]), r"weights has shape \(1,\); give one for each of the 2"),
+    "no weight at all": (lambda: box().plan([0.0, 0.1], [0.0, 0.0]), "there is nothing to plan with"),
+    "a weight below nothing": (lambda: box().plan([0.0, 0.1], [2.0, -1.0]), "there is nothing to plan with"),
+    "a proof of what is hidden": (
+        lambda: ucbf.simulate(ucbf.UCBVIf(SHOP.system), SHOP.world(), 9, censored=True, stop_when=1.0),
+        "nothing can be certified of what an edge hides",
+    ),
+    "residuals that wrap": (
+        lambda: ucbf.UCBf(
+            ucbf.System(np.zeros((4, 1)), 0.0, 1, "wrap", disturbance_range=(0, 3), model_error=2),
+            estimator=ucbf.estimators.LinearFeatures("affine"),
+        ),
+        "LinearFeatures cannot tell 6 residuals apart where 4 states wrap",
+    ),
+    "a parameter that is a column": (
+        lambda: make_study({**STUDY, "world": {"kind": "test_refusals:odd", "regret": 1}}),
+        "'regret' is a column of the results; give the parameter another name",
+    ),
+    "one agent in single brackets": (lambda: make_study({**STUDY, "agents": {"name": "UCB-f"}}), r"write \[\[agents\]\]"),
+    "results of nowhere": (lambda: read_results(), r"read_results\(\) needs a folder of results"),
+}
+
+
+def odd(regret=1, seed=0):
+    """A world with an odd parameter."""
+    return ucbf.random_world(n_states=6, n_actions=2, horizon=3, seed=seed)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_refused(name):
+    make, message = MISTAKES[name]
+    with pytest.raises((TypeError, ValueError, UserError), match=message):
+        make()
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path):
+    (tmp_path / "book.csv").write_bytes(b"PK\x03\x04")
+    (tmp_path / "latin.csv").write_bytes("date,demand\n2024-01-01,5é\n".encode("latin-1"))
+    (tmp_path / "quotes.csv").write_text('a\n"' + "x" * 200_000 + "\n")
+    for name, message in [
+        (".", "is a folder; give a file"),
+        ("book.csv", "is a workbook, not a CSV file; save it as CSV in UTF-8"),
+        ("latin.csv", "is not text in UTF-8"),
+        ("quotes.csv", r"row \d+: .*; is it a CSV file"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            data.read_series(tmp_path / name)
+
+
+def test_the_only_column_with_numbers_is_taken(tmp_path):
+    (tmp_path / "sales.csv").write_text("shop,demand\nMain Street,4\nMain Street,6\n")
+    assert data.read_series(tmp_path / "sales.csv").values.tolist() == [4, 6]
+
+
+def test_a_study_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "study.toml").write_bytes(b"name = '\xff'")
+    with pytest.raises(UserError, match=r"study.toml cannot be read: "):
+        read_study(tmp_path / "study.toml")
+
+
+def test_flags_and_prices_that_do_not_fit_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"there is no file '.*shop.toml' \(--config\)"):
+        _given(Battery, SimpleNamespace(), tmp_path / "shop.toml")
+    day, hour = timedelta(days=1), timedelta(hours=1)
+    episodes = data.episodes(series(48, hour), horizon=24)
+    with pytest.raises(UserError, match="a price every day, a demand every hour; make them alike"):
+        _daily(series(48, day), episodes)
+    with pytest.raises(UserError, match="no price for 2024-01-01 00:00:00, where the first episode begins"):
+        _daily(series(48, hour, datetime(2024, 1, 1, 1)), episodes)
+    with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
+        _daily(series(40, hour), episodes)
+    prices = series(58, hour, datetime(2023, 12, 31, 14))  # ten hours before the demand
+    assert [change["prices"][:2] for change in _daily(prices, episodes)] == [(0, 1), (4, 0)]
+    assert _slug("Sat, Sun") == "Sat--Sun"
+
+
+def test_a_number_of_numpy_is_saved_as_a_number():
+    assert _plain("c", np.float64(0.5)) == 0.5
+    assert isinstance(_plain("c", np.float64(0.5)), float)
+
+
+def test_things_say_what_they_are():
+    assert repr(series(2)) == "Series(2 values of 'demand' from memory)"
+    assert repr(series(2, timedelta(days=1))).endswith("from memory, 2024-01-01 00:00:00 to 2024-01-02 00:00:00)")
+    assert series(2).place(1) == "value 2"
+    assert series(2, timedelta(days=1)).place(1) == "2024-01-02"
+    assert repr(FOUR).startswith("Episodes(4 of 2 steps, from ")
+    assert repr(FOUR.part(0, 0)) == "Episodes(0 of 2 steps, from none)"
+    assert repr(box()) == "Grid([0, 1], 3 points, 1 actions, horizon 2)"
+    assert repr(ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system))) == "Controller(inventory, unit 1, UCBVI-f)"
