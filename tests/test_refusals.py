@@ -56,14 +56,19 @@ MISTAKES = {
     "a policy of no system": (lambda: Policy(SHOP, [[0]]), "system is Inventory.*; give a ucbf.System"),
     "advice on no system": (lambda: ucbf.advise(RING, FOUR), "ready is System.*; give one of ucbf.systems"),
     "advice on other steps": (
-        lambda: ucbf.advise(SHOP.replace(horizon=3), FOUR), "episodes have 2 steps, the system 3; make them alike"
+        lambda: ucbf.advise(SHOP.replace(horizon=3), FOUR),
+        "episodes have 2 steps, the system 3; make them alike",
     ),
     "advice on one episode": (lambda: ucbf.advise(SHOP, FOUR.part(0, 1)), "there is 1 episode; at least 2 are needed"),
     "advice from nowhere": (lambda: ucbf.advise(SHOP, FOUR, start=11), "start is 11; states go from 0 to 10"),
-    "changes for some": (lambda: ucbf.advise(SHOP, FOUR, changes=[{}]), "changes has 1 entries; give one for each of the 4"),
+    "changes for some": (
+        lambda: ucbf.advise(SHOP, FOUR, changes=[{}]),
+        "changes has 1 entries; give one for each",
+    ),
     "a series of nothing": (lambda: suggested(Inventory, np.zeros((3, 2)), {}), "all amounts are 0"),
     "a profile beyond the range": (
-        lambda: SHOP.replace(profile=(1, 6)), "profile goes from 1 to 6, but the demand only from 0 to 5; widen its range"
+        lambda: SHOP.replace(profile=(1, 6)),
+        "profile goes from 1 to 6, but the demand only from 0 to 5; widen its range",
     ),
     "a law of other steps": (
         lambda: Inventory(capacity=9, max_demand=2, horizon=3, profile=(1, 1, 1)).world(
@@ -74,16 +79,21 @@ MISTAKES = {
     "a table as a series": (lambda: data.read_series(np.zeros((2, 2))), r"series has shape \(2, 2\); give \[N\]"),
     "a box without sides": (lambda: lattice([0, 0], [1], 3), r"low has shape \(2,\) and high \(1,\)"),
     "an end that depends on the step": (
-        lambda: box(terminal=lambda h, s: s[:, 0]), "terminal takes more than the states; it is paid once"
+        lambda: box(terminal=lambda h, s: s[:, 0]),
+        "terminal takes more than the states; it is paid once",
     ),
     "a state of other axes": (
-        lambda: box().rows("s", np.zeros((2, 2))), r"s has shape \(2, 2\); give \[d\] or \[N, d\] with d = 1"
+        lambda: box().rows("s", np.zeros((2, 2))),
+        r"s has shape \(2, 2\); give \[d\] or \[N, d\] with d = 1",
     ),
     "a range without ends": (lambda: box(disturbance_range=3), "disturbance_range is 3; give .low, high."),
     "a range upside down": (lambda: box(disturbance_range=(1, 0)), "low must not exceed high"),
     "samples of other axes": (lambda: box().plan(np.zeros((2, 2, 2))), r"samples has shape \(2, 2\); give \[n, d\]"),
     "samples of other steps": (lambda: box().plan(np.zeros((3, 2, 1))), "samples has 3 steps and the system 2"),
-    "weights for some": (lambda: box().plan([0.0, 0.1], [1.0]), r"weights has shape \(1,\); give one for each of the 2"),
+    "weights for some": (
+        lambda: box().plan([0.0, 0.1], [1.0]),
+        r"weights has shape \(1,\); give one for each",
+    ),
     "no weight at all": (lambda: box().plan([0.0, 0.1], [0.0, 0.0]), "there is nothing to plan with"),
     "a weight below nothing": (lambda: box().plan([0.0, 0.1], [2.0, -1.0]), "there is nothing to plan with"),
     "a proof of what is hidden": (
@@ -101,7 +111,10 @@ MISTAKES = {
         lambda: make_study({**STUDY, "world": {"kind": "test_refusals:odd", "regret": 1}}),
         "'regret' is a column of the results; give the parameter another name",
     ),
-    "one agent in single brackets": (lambda: make_study({**STUDY, "agents": {"name": "UCB-f"}}), r"write \[\[agents\]\]"),
+    "one agent in single brackets": (
+        lambda: make_study({**STUDY, "agents": {"name": "UCB-f"}}),
+        r"write \[\[agents\]\]",
+    ),
     "results of nowhere": (lambda: read_results(), r"read_results\(\) needs a folder of results"),
 }
 

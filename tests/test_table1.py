@@ -45,3 +45,17 @@ def test_the_table_has_a_row_for_every_algorithm_of_the_papers(measured):
     numbers = table1.numbers(list(measured.values()), TINY)
     assert len(numbers) == 4 * (2 + 2 + 2 + 2 + 2)
     assert all(row["value"] > 0 for row in numbers)
+
+
+def test_every_algorithm_is_measured_in_the_papers_order(monkeypatch):
+    monkeypatch.setattr(table1, "measure", lambda name, sizes, seed: (name, sizes, seed))
+    told = []
+    assert table1.measure_all(TINY, 7, lambda *n: told.append(n)) == [(name, TINY, 7) for name in table1.PAPER]
+    assert told == [(i + 1, len(table1.PAPER)) for i in range(len(table1.PAPER))]
+
+
+def test_an_interval_of_a_fit_by_hand():
+    # Logarithms 0, 1, 2 and 0, 1, 1: the slope is (-1 · -2/3 + 1 · 1/3) / 2 = 1/2, residuals -1/6, 1/3, -1/6, with
+    # sum of squares 1/6 over 1 degree of freedom and 2 in x: a standard error of sqrt(1/12), twice that to each side.
+    found = fit(np.exp([0, 1, 2]), np.exp([0, 1, 1]))
+    assert found == pytest.approx((0.5, 2 * np.sqrt(1 / 12)))
