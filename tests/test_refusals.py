@@ -9,8 +9,9 @@ import pytest
 
 import ucbf
 from ucbf import data
-from ucbf.advice import suggested
+from ucbf.advice import suggested, summary
 from ucbf.cli_learn import _daily, _given, _slug
+from ucbf.envs import GridEnv, given_vector_env
 from ucbf.errors import UserError
 from ucbf.grid import lattice
 from ucbf.policies import Policy
@@ -186,3 +187,31 @@ def test_things_say_what_they_are():
     assert repr(FOUR.part(0, 0)) == "Episodes(0 of 2 steps, from none)"
     assert repr(box()) == "Grid([0, 1], 3 points, 1 actions, horizon 2)"
     assert repr(ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system))) == "Controller(inventory, unit 1, UCBVI-f)"
+
+
+def test_an_environment_on_a_grid_begins_where_it_is_told_and_ends():
+    env = GridEnv(box(), lambda rng, h: [0.0])
+    assert env.reset(seed=0, options={"state": [0.5]})[0].tolist() == [0.5]
+    ended = [env.step(0)[2:4] for _ in range(2)]
+    assert [any(end) for end in ended] == [False, True]
+    with pytest.raises(RuntimeError, match=r"the episode is over: call reset\(\) before the next step"):
+        env.step(0)
+
+
+def test_many_copies_of_a_given_world():
+    world = SHOP.world()
+    env = given_vector_env(world, 3)
+    assert env.num_envs == 3
+    assert env.reset(seed=0)[0].shape == (3,)
+
+
+def test_all_that_happened_may_be_learned_from():
+    found = ucbf.advise(SHOP, FOUR, train=1.0)
+    assert found.comparison() == []
+    assert "Nothing: all episodes were learned from." in summary(found)
+
+
+def test_sizes_of_a_battery_by_hand():
+    # The largest demand is 8, the least -2: twice 8 in the battery, 12 at most bought, a tenth and more to spare.
+    assert Battery.sizes(-2, 3, 8) == {"max_demand": 10, "capacity": 16, "max_buy": 12, "min_demand": -3}
+    assert "min_demand" not in Battery.sizes(0, 3, 8)

@@ -315,6 +315,35 @@ def test_figure2_tells_an_exact_f_to_be_wrong_by_as_much_as_4():
         np.testing.assert_array_equal(agent.system.f, world.system.f)
 
 
+def test_what_a_killed_process_left_is_cleared_after_an_hour(tmp_path, small):
+    run_study(small, tmp_path)
+    old, new = (tmp_path / "runs" / f".{name}.part" for name in ("old", "new"))
+    for part, age in ((old, 3700), (new, 3500)):
+        part.write_bytes(b"half")
+        os.utime(part, (time.time() - age, time.time() - age))
+    run_study(small, tmp_path)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_a_shard_that_is_written_again_replaces_the_one_of_its_name(tmp_path, small):
+    run_study(small, tmp_path)
+    stored = Store.open(tmp_path)
+    ((shard, paths),) = list(stored.shards()[0].items())[:1]
+    tables = {name: pq.read_table(path) for name, path in paths.items()}
+    other = tmp_path / "runs" / f"{shard}-{'0' * 16}.parquet"
+    other.write_bytes(b"of another version")
+    stored.write(shard, tables)
+    assert not other.exists()
+    assert stored.shards()[0][shard] == paths
+
+
+def test_results_of_two_studies_are_not_read_together(tmp_path, small):
+    run_study(small, tmp_path / "one")
+    run_study(make_study({**SMALL, "episodes": 50}), tmp_path / "two")
+    with pytest.raises(UserError, match=r"two holds another study \(episodes: 40 there, 50 here\)"):
+        read_results(tmp_path / "one", tmp_path / "two")
+
+
 def test_threads_are_as_many_as_jobs():
     assert executor_of("local", 3, None)._max_workers == 3
     assert executor_of("local", None, None)._max_workers == os.cpu_count()
