@@ -118,7 +118,9 @@ def test_deviations_by_hand():
     deviation = 30 / 31
     np.testing.assert_allclose(agent.inner.watch.groups[3], [1, deviation, deviation**2 - 1])
     np.testing.assert_allclose(agent.inner.watch.groups[9 + 1], [1, deviation, deviation**2 - 1])
-    assert agent.inner.watch.steps[0, kernels.SEEN] == 31
+    np.testing.assert_allclose(agent.inner.watch.tally, [1, (deviation**2 - 1) ** 2, 0, 0])
+    # The mean moves by (2 - 1) / 31, the sum of squares about it by (2 - 1) (2 - 1 - 1/31).
+    np.testing.assert_allclose(agent.inner.watch.steps[0], [31, 0, 1 + 1 / 31, 30 + 30 / 31])
 
 
 def test_a_wrong_model_is_reported_with_where_and_how_strongly():
