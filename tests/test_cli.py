@@ -1,4 +1,5 @@
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -145,6 +146,33 @@ main()
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 2
     assert done.stderr == "ucbf: full cannot be written: No space left on device; pass another --out\n"
+
+
+def test_a_study_that_fails_says_what_failed_and_how_to_go_on(folder, tmp_path):
+    # Files may hold 5 KiB: the first shard of results cannot be written.
+    command = [*UCBF, "run", str(folder / "study.toml"), "--out", "small"]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5120, 5120))  # noqa: E731
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, preexec_fn=limit)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ucbf: a result could not be written: File too large; finished runs are kept in small: ")
+    assert last.endswith("and the same command goes on")
+    assert ucbf("run", folder / "study.toml", "--out", "small", cwd=tmp_path).stdout == (
+        "9 runs computed, 0 were there: small\n"
+    )
+
+
+def test_an_agent_that_fails_ends_the_study_with_its_name(folder, tmp_path):
+    (tmp_path / "failing.py").write_text(
+        "import ucbf\nclass Failing(ucbf.UCBH):\n    def run(self, *given):\n        raise RuntimeError('it broke')\n"
+    )
+    (tmp_path / "study.toml").write_text(STUDY.replace('"UCB-H"', '"failing:Failing"'))
+    done = ucbf("run", "study.toml", cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ucbf: 'Failing' failed in world 0 with ")
+    assert last.endswith("RuntimeError: it broke; finished runs are kept")
+    assert "in run" in done.stderr  # where in the user's file
 
 
 def interrupted(cwd, until=lambda: True, **env):

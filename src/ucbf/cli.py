@@ -215,7 +215,10 @@ def _run(study: Study, folder: Path, running: Running) -> bool:
         print(f"stopped; finished runs are kept in {folder}: the same command goes on from there", file=sys.stderr)
         raise
     except OSError as error:
-        raise UserError(f"{error.strerror or error}; finished runs are kept in {folder}") from None
+        raise UserError(
+            f"a result could not be written: {error.strerror or error}; finished runs are kept in {folder}: make room, "
+            "or mend what is wrong there, and the same command goes on"
+        ) from None
     for path in outcome.damaged:
         print(f"{path} was damaged; its runs were computed again", file=sys.stderr)
     print(f"{outcome.computed} runs computed, {outcome.total - outcome.computed} were there: {folder}")

@@ -33,7 +33,7 @@ Progress = Callable[[int, int], object]
 
 
 class StoppedError(Exception):
-    """The user asked to stop."""
+    """The rest of the work was called off."""
 
 
 class Task(NamedTuple):
@@ -140,9 +140,9 @@ def _compute(
 ) -> None:
     """Compute and store; whatever ends it, what is finished is stored and what is not is called off."""
     pending: dict[Future[dict[str, pa.Table]], Task] = {}
-    done = 0
+    called_off, done = threading.Event(), 0  # not ``stop``, which is the user's: a failure is no wish to stop
     try:
-        shared = stop if isinstance(executor, ThreadPoolExecutor) else None
+        shared = called_off if isinstance(executor, ThreadPoolExecutor) else None
         for task in tasks:
             pending[executor.submit(execute, task, shared)] = task
         while pending:
@@ -155,13 +155,13 @@ def _compute(
                 done += len(task.runs)
                 report(done)
     except BaseException:
-        stop.set()
+        called_off.set()
         executor.shutdown(wait=False, cancel_futures=True)
         raise
     executor.shutdown()
 
 
-def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Table]:
+def execute(task: Task, called_off: threading.Event | None = None) -> dict[str, pa.Table]:
     """The two tables of one shard."""
     rows, curves = [], []
     for _, group in itertools.groupby(task.runs, key=lambda run: run.world):
@@ -171,7 +171,7 @@ def execute(task: Task, stop: threading.Event | None = None) -> dict[str, pa.Tab
         greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
         for run in runs:
             try:
-                done = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(stop))
+                done = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(called_off))
             except StoppedError:
                 raise
             except Exception as error:
@@ -244,9 +244,9 @@ def recorded(episodes: int, points: int) -> NDArray[np.int64]:
     return np.unique(np.rint(np.concatenate([even, ratio, [1, episodes]])).astype(np.int64))
 
 
-def _stopper(stop: threading.Event | None) -> Callable[[int, int], None] | None:
+def _stopper(called_off: threading.Event | None) -> Callable[[int, int], None] | None:
     def look(done: int, total: int) -> None:
-        if stop is not None and stop.is_set():
+        if called_off is not None and called_off.is_set():
             raise StoppedError
 
     return look
