@@ -10,6 +10,7 @@ import pytest
 import ucbf
 from ucbf import data
 from ucbf.advice import suggested, summary
+from ucbf.checks import integers
 from ucbf.cli_learn import _daily, _given, _slug
 from ucbf.envs import GridEnv, given_vector_env
 from ucbf.errors import UserError
@@ -215,3 +216,11 @@ def test_sizes_of_a_battery_by_hand():
     # The largest demand is 8, the least -2: twice 8 in the battery, 12 at most bought, a tenth and more to spare.
     assert Battery.sizes(-2, 3, 8) == {"max_demand": 10, "capacity": 16, "max_buy": 12, "min_demand": -3}
     assert "min_demand" not in Battery.sizes(0, 3, 8)
+
+
+def test_integers_are_those_that_floats_can_tell_apart():
+    for whole in (2**53, -(2**53), 0):
+        assert integers("f", [whole]).tolist() == [whole]
+    for large in (2**53 + 1, -(2**53) - 1, -(2**63), 2.0**60):
+        with pytest.raises(ValueError, match=r"f\[0\] is .*; entries must stay within ±2\*\*53"):
+            integers("f", [large])
