@@ -80,7 +80,8 @@ def integers(name: str, values: ArrayLike, place: Callable[..., str] | None = No
         array = numbers(name, array, place)
         remedy = "every entry must be a whole number: round it, or choose a finer unit"
         _refuse_first(array != np.rint(array), name, array, place, remedy)
-    _refuse_first((array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER), name, array, place, "entries must stay within ±2**53")
+    large = (array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER)  # np.abs(-2**63) is itself
+    _refuse_first(large, name, array, place, "entries must stay within ±2**53")
     return array.astype(np.int64, copy=False)
 
 
