@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -254,6 +255,12 @@ def _number(cell: Any) -> float | None:
         return None
 
 
+def _holds_numbers(cells: Sequence[Any]) -> bool:
+    """Whether any cell is a number: the first may be empty."""
+    found = (_number(cell) for cell in cells)
+    return any(number is not None and math.isfinite(number) for number in found)
+
+
 def _value_column(table: _Table, column: str | None, dates: str | None) -> str:
     names = [name for name in table.columns if name != dates]
     if column is not None:
@@ -262,7 +269,7 @@ def _value_column(table: _Table, column: str | None, dates: str | None) -> str:
         return column
     if len(names) == 1:
         return names[0]
-    numeric = [n for n in names if table.columns[n] and _number(table.columns[n][0]) is not None]
+    numeric = [n for n in names if _holds_numbers(table.columns[n])]
     if len(numeric) != 1:
         found = ", ".join(map(repr, numeric or names)) or "none"
         if not numeric:
