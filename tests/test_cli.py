@@ -58,6 +58,9 @@ def test_status_counts_what_is_stored_and_names_what_is_damaged(folder, tmp_path
     said = ucbf("status", tmp_path).stdout
     assert "tiny: 0 of 9 runs are stored" in said
     assert f"damaged: {damaged}; the next run computes it again" in said
+    drawn = ucbf("plot", tmp_path, check=False)
+    assert drawn.returncode == 2
+    assert drawn.stderr.startswith(f"ucbf: {damaged} is damaged; run the study again")
     assert (
         f"{damaged} was damaged; its runs were computed again"
         in ucbf("run", folder / "study.toml", "--out", tmp_path).stderr

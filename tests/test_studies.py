@@ -245,6 +245,8 @@ def test_a_damaged_shard_is_named_and_computed_again(tmp_path, small, one_world_
     content = bytearray(files[1].read_bytes())
     content[len(content) // 2] ^= 1
     files[1].write_bytes(bytes(content))
+    with pytest.raises(UserError, match=rf"{files[0]} and 1 more are damaged; run the study again, which computes"):
+        read_results(tmp_path)
     outcome = run_study(small, tmp_path)
     assert outcome.computed == 8
     assert outcome.damaged == files[:2]

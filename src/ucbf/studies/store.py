@@ -114,7 +114,7 @@ class Store:
 
 
 def read_results(*folders: str | os.PathLike[str]) -> Results:
-    """The tables of a study, from one folder or from several that hold shards of it."""
+    """The tables of a study, from one folder or from several that hold shards of it; refused where one is damaged."""
     if not folders:
         raise TypeError("read_results() needs a folder of results")
     stores = [Store.open(Path(folder)) for folder in folders]
@@ -123,7 +123,18 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
         if store.study != study:
             raise UserError(f"{store.folder} holds another study ({_difference(study, store.study)})")
     order = {run.id: i for i, run in enumerate(runs_of(study))}
-    found = {shard: paths for store in stores for shard, paths in store.shards()[0].items()}
+    found: dict[str, dict[str, Path]] = {}
+    damaged: list[Path] = []
+    for store in stores:
+        whole, broken = store.shards()
+        found |= whole
+        damaged += broken
+    damaged = [path for path in damaged if path.stem[:16] not in found]
+    if damaged:
+        more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
+        raise UserError(
+            f"{damaged[0]}{more} damaged; run the study again, which computes them anew, or delete them to go without"
+        )
     tables = {name: [pq.read_table(paths[name]) for paths in found.values()] for name in TABLES}
     runs, curves = (_in_order(pa.concat_tables(tables[name]), order) if found else None for name in ("runs", "curves"))
     if runs is None or runs.num_rows == 0:
