@@ -14,7 +14,8 @@ from ucbf import advice, data
 from ucbf.advice import doubts, nice, outliers, rounding, suggested
 from ucbf.advice.advise import LEAST, half_interval
 from ucbf.advice.doubts import _few, _uneven, change, number, trend
-from ucbf.advice.page import summary
+from ucbf.advice.history import History
+from ucbf.advice.page import _of_the_comparison, _of_the_data, _of_the_parameters, summary
 from ucbf.systems import Inventory, Queue, Reservoir
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
@@ -304,3 +305,67 @@ def test_an_uneven_spread_is_said_where_one_law_serves_all_steps(pooled, K, unev
         pooled=pooled, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), ready=SimpleNamespace(unit=1)
     )
     assert ("NOT the same" in _uneven(advice)) == uneven
+
+
+def test_a_trend_needs_eight_episodes_and_something_that_moves():
+    def rising(K):
+        return weeks(np.arange(K)[:, None] + np.tile([0, 1, 0], (K, 1)), 3)
+
+    assert trend(rising(LEAST)).p < 1e-6
+    assert trend(rising(LEAST - 1)).p == 1
+    assert trend(weeks(np.ones((20, 3)), 3)).p == 1
+
+
+def rows_of(*rules):
+    """A comparison: the learned policy, and rules with the ends of their intervals."""
+    rows = [{"policy": "learned", "reward": 5.0}]
+    return [*rows, *({"policy": n, "reward": 4.0, "ahead": 1.0, "low": low, "high": high} for n, low, high in rules)]
+
+
+def test_who_is_better_is_said_of_eight_episodes_and_more():
+    rules = rows_of(("ahead", -3, -1), ("touching", 0, 2), ("even", -2, 0), ("behind", 1, 2))
+    said = _of_the_comparison(SimpleNamespace(comparison=lambda: rules, test=range(LEAST)))
+    assert "Better than the learned policy: ahead; not to be told apart from it: touching, even; worse: behind." in said
+    few = _of_the_comparison(SimpleNamespace(comparison=lambda: rules, test=range(LEAST - 1)))
+    assert f"So few episodes ({LEAST - 1}) do not settle who is better." in few
+
+
+def test_what_was_rounded_is_counted_on_the_page():
+    episodes = weeks([[2, 4, 5], [6, 7, 8]], 3)
+    first, rest = episodes.split(0.5)
+    ready = SimpleNamespace(unit=2, kind="shop", horizon=3)
+    said = _of_the_data(SimpleNamespace(ready=ready, training=first, test=rest))
+    assert "2 values rounded to multiples of 2." in said
+    ready.unit = 1
+    assert "rounded" not in _of_the_data(SimpleNamespace(ready=ready, training=first, test=rest))
+
+
+def test_parameters_are_told_from_what_is_assumed():
+    shop = Inventory(capacity=20, max_demand=9)
+    assert "assumed" not in _of_the_parameters(SimpleNamespace(ready=shop), None)
+    said = _of_the_parameters(SimpleNamespace(ready=shop), {"capacity"})
+    assert said.startswith("With capacity 20")
+    assert "Not given, and assumed: " in said
+
+
+def test_means_of_the_steps_are_taken_unless_they_were_given():
+    episodes = weeks(poisson(3, K=30).clip(0, 9))
+    shop, profile = Inventory(capacity=20, max_demand=9), (3.0,) * 7
+    changes = [{"profile": list(profile)}] * 30
+    assert History(shop, episodes, 0.7, True, None).profiles
+    assert not History(shop, episodes, 0.7, False, None).profiles
+    assert not History(shop.replace(profile=profile), episodes, 0.7, True, None).profiles
+    assert not History(shop, episodes, 0.7, True, changes).profiles
+    assert History(shop, episodes, 0.7, True, [{"price": 9.0}] * 30).profiles
+
+
+def test_a_spread_below_the_unit_is_no_spread():
+    # Steps with a spread of 0.1 and of 0.4 where all is counted in units of 1: no more than counting makes of them.
+    amounts = np.array([[5 + 0.1 * (-1) ** k, 5 + 0.4 * (-1) ** k] for k in range(20)])
+    episodes = weeks(amounts, 2)
+    advice = SimpleNamespace(
+        pooled=True, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), ready=SimpleNamespace(unit=1)
+    )
+    assert _uneven(advice) == ""
+    advice.ready.unit = 0.1
+    assert "NOT the same" in _uneven(advice)

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ucbf
-from ucbf.certificates import _Error, _within
+from ucbf.certificates import _Error, _within, gap_bounds
 from worlds import any_told, any_world, make_variant, puterman_inventory
 
 
@@ -240,3 +240,16 @@ def test_a_certificate_is_that_of_what_was_seen_last():
         one, other = asked.certificate(), renewed.certificate()
         np.testing.assert_array_equal(one.gap, other.gap)
         np.testing.assert_array_equal(one.lower, other.lower)
+
+
+def test_a_gap_is_never_more_than_returns_can_differ():
+    # Rewards from 0 to 1, the second counting half, and an end worth 1 to 4: returns differ by 1 + 1/2 + 3 at most.
+    system = ucbf.System(lambda s, a: s, lambda s, a: 1.0 * (s == 1), 2, "clip", n_states=2, n_actions=1, discount=0.5,
+                         terminal=[1.0, 4.0], disturbance_range=(0, 0))  # fmt: skip
+    assert gap_bounds(system, np.array([1]), 4.0, 0.05) == pytest.approx([4.5])
+
+
+def test_ucb_f_knows_one_form_of_certificate():
+    agent = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1, disturbance_range=(0, 0)), bonus="theorem", c=4)
+    with pytest.raises(ValueError, match="unknown form 'bernstein'"):
+        agent.certificate(form="bernstein")

@@ -1,7 +1,10 @@
 """Mistakes that a user can make at any door: each is refused at once, by its value, the rule and the remedy."""
 
+import json
 import math
+from dataclasses import fields
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +22,7 @@ from ucbf.policies import Policy
 from ucbf.saving import _plain
 from ucbf.studies.spec import make_study, read_study
 from ucbf.studies.store import read_results
-from ucbf.systems import Battery, Inventory
+from ucbf.systems import SYSTEMS, Battery, Inventory
 
 SHOP = Inventory(capacity=10, max_demand=5, horizon=2)
 RING = ucbf.System(np.zeros((4, 1)), 0.0, 2)
@@ -224,3 +227,32 @@ def test_integers_are_those_that_floats_can_tell_apart():
     for large in (2**53 + 1, -(2**53) - 1, -(2**63), 2.0**60):
         with pytest.raises(ValueError, match=r"f\[0\] is .*; entries must stay within ±2\*\*53"):
             integers("f", [large])
+
+
+def test_what_lies_at_the_end_of_a_range_is_within():
+    assert SHOP.replace(profile=(1, 5)).profile == (1, 5)
+    assert ucbf.UCBf(RING, d=0.5).params["d"] == 0.5
+    ucbf.UCBVIf(RING, prior=ucbf.Disturbance([0.5, 0.5]), prior_weight=0.5)
+
+
+def test_the_first_probability_that_is_wrong_is_named():
+    with pytest.raises(ValueError, match=r"pmf\[1, 1\] is -0.2; probabilities must not be negative"):
+        ucbf.Disturbance([[0.5, 0.5], [1.2, -0.2]])
+
+
+def test_a_list_is_a_series():
+    assert data.read_series([1.0, 2.0]).values.tolist() == [1, 2]
+
+
+def test_a_disturbance_of_other_axes_is_refused():
+    agent = ucbf.GridAgent(box())
+    with pytest.raises(ValueError, match=r"disturbance has shape \(2,\); give \[d\] with d = 1"):
+        agent.observe(0, [0.5], 0, [0.5], disturbance=[0.0, 0.0])
+
+
+def test_the_usual_parameters_of_ready_systems():
+    # What is not given is assumed: another default is another answer for everyone who relies on it.
+    stated = json.loads((Path(__file__).parent / "data" / "ready_defaults.json").read_text())
+    for name, kind in SYSTEMS.items():
+        found = {f.name: f.default for f in fields(kind)}
+        assert json.loads(json.dumps(found)) == stated[name], name

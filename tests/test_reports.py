@@ -96,3 +96,14 @@ def test_agents_are_compared_world_by_world(tmp_path):
 def test_the_interval_of_a_ratio_by_hand():
     # Two worlds, drawn together: the ratio of sums is 1/2, 3/2 or, one of each, (1 + 3) / (2 + 2) = 1.
     assert reports.ratio_interval(np.array([[1.0, 2.0], [3.0, 2.0]])) == (0.5, 1.5)
+
+
+def test_the_last_fifth_of_a_curve_by_hand(results):
+    # What an episode still adds: from the first kept episode of the last fifth to the last.
+    curves = sorted(reports.curves_of(results), key=lambda curve: curve.panel)
+    for row, curve in zip(reports.paired(results), curves, strict=True):
+        late = int(np.flatnonzero(curve.episodes >= 0.8 * 150)[0])
+        added = (curve.regret[:, -1] - curve.regret[:, late]).mean()
+        assert row["slope"] == pytest.approx(added / (150 - curve.episodes[late]))
+        assert row["last_gap"] == pytest.approx(curve.gap[:, -1].mean())
+        assert row["worst_last_gap"] == curve.gap[:, -1].max()

@@ -307,6 +307,18 @@ def test_an_algorithm_in_a_file_of_ones_own_takes_part(tmp_path):
     assert all(0 < row["regret"] < 60 * row["greedy_gap"] for row in newest)
 
 
+def test_gaps_at_checkpoints_are_those_of_their_episodes(small):
+    run = next(iter(runs_of(small)))
+    row = runner.row_of(run, np.arange(1.0, 1001), 7, 1.0, 2.0)
+    assert (row["gap_100"], row["gap_1000"], row["gap_5000"]) == (100, 1000, None)
+    np.testing.assert_array_equal(recorded(9, 9), np.arange(1, 10))
+
+
+def test_figure2_repairs_what_is_wrong_by_2_and_by_4():
+    told = {(run.label, run.model_error) for run in runs_of(figure2(quick=True)) if run.label.startswith("UCB-f")}
+    assert {error for label, error in told if label.startswith("UCB-f repaired")} == {0, 2, 4}
+
+
 def test_figure2_tells_an_exact_f_to_be_wrong_by_as_much_as_4():
     told = [run for run in runs_of(figure2(quick=True)) if "told" in run.label]
     assert {run.label for run in told} == {"UCB-f repaired, told ζ = 4", "UCBVI-f repaired, told ζ = 4"}

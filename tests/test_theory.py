@@ -131,3 +131,18 @@ def test_the_orders_of_table_1_grow_as_it_says():
     assert more_states["UCB-H"] == pytest.approx(2 * one["UCB-H"])
     assert more_states["UCBVI"] > 1.99 * one["UCBVI"]
     assert one["UCB-f, online"] == pytest.approx(one["UCB-f"] + 0.1 * (5 * 3 * 10**12) ** 0.5)
+
+
+def test_the_orders_of_table_1_by_hand():
+    # S = 3, A = 2, H = 4, T = 600: SAT = 3600, whose root is 60.
+    orders = theory.regret_orders(3, 2, 4, 600, lipschitz=0.5, model_error=2, d=6)
+    assert orders == pytest.approx(
+        {
+            "UCBVI": 4 * 60 + 4**4 * 3**2 * 2,
+            "UBEV": 8 * 60 + 4**2 * 3**3 * 2**2,
+            "UCB-H": 16 * 60,
+            "Q-EarlySettled-Advantage": 4 * 60 + 4**6 * 3 * 2,
+            "UCB-f": 64 * 600**0.5 + 0.5 * 2 * 4 * 600,
+            "UCB-f, online": 64 * 600**0.5 + 0.5 * (4 * 6 * 600) ** 0.5,
+        }
+    )
