@@ -568,3 +568,17 @@ def test_an_estimator_serves_one_agent():
     for p in (0, 1.5):
         with pytest.raises(ValueError, match=f"p is {p}; it must be above 0 and at most 1"):
             LinearFeatures("affine", p=p)
+
+
+def test_offsets_that_leave_the_states_are_barred_where_none_may():
+    # f is 0, 1, 2 and 3 of four states: -1 is impossible from the first, +1 from the last.
+    system = ucbf.System(np.arange(4).reshape(4, 1), 0.0, 1, "strict", model_error=2, disturbance_range=(0, 0))
+    barred = ucbf.UCBVIf(system, estimator=OffsetPosterior()).learner.model.barred
+    assert (barred < 0).tolist() == [[True, False, False], [False] * 3, [False] * 3, [False, False, True]]
+
+
+def test_pairs_from_which_an_edge_may_hide_w_are_left_out():
+    # States 0 to 9, f wrong by 1 at most and W from -1 to 2: f - 2 is above 0 from 3 on, f + 3 below 9 up to 5.
+    system = ucbf.System(np.arange(10).reshape(10, 1), 0.0, 1, "clip", model_error=2, disturbance_range=(-1, 2))
+    agent = ucbf.UCBVIf(system, estimator=LinearFeatures("affine"))
+    assert np.flatnonzero(agent._shows_all[0, :, 0]).tolist() == [3, 4, 5]

@@ -7,6 +7,7 @@ import pytest
 
 import ucbf
 from ucbf import kernels
+from ucbf.model_check import _bar
 from worlds import puterman_inventory
 
 
@@ -275,3 +276,10 @@ def test_an_agent_that_repairs_f_is_not_moved():
     other = ucbf.System(np.zeros((4, 1)), 0.0, 3)
     with pytest.raises(ValueError, match=r"over 3 steps, this one in .* over 2"):
         ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 2)).moved_to(other)
+
+
+def test_how_many_standard_errors_are_too_many_by_hand():
+    # p = 0.02 shared by 5 tests, both ways, and by the times that visits double: log(2 · 5 · 1 / 0.02) = log 500 after
+    # one visit, and after four, which are two doublings, log(2 · 5 · 9 / 0.02) = log 4500.
+    bars = _bar(np.array([0.0, 1, 4]), 5, 0.02)
+    np.testing.assert_allclose(bars, np.sqrt(2 * np.log([500, 500, 4500])))

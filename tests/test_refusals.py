@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,9 +21,10 @@ from ucbf.errors import UserError
 from ucbf.grid import lattice
 from ucbf.policies import Policy
 from ucbf.saving import _plain
+from ucbf.studies.engines import executor_of
 from ucbf.studies.spec import make_study, read_study
 from ucbf.studies.store import read_results
-from ucbf.systems import SYSTEMS, Battery, Inventory
+from ucbf.systems import SYSTEMS, Battery, Inventory, Queue, Reservoir, Shower
 
 SHOP = Inventory(capacity=10, max_demand=5, horizon=2)
 RING = ucbf.System(np.zeros((4, 1)), 0.0, 2)
@@ -256,3 +258,23 @@ def test_the_usual_parameters_of_ready_systems():
     for name, kind in SYSTEMS.items():
         found = {f.name: f.default for f in fields(kind)}
         assert json.loads(json.dumps(found)) == stated[name], name
+
+
+def test_sizes_of_the_others_by_hand():
+    # Amounts of 4 on average, 10 at most.
+    assert Inventory.sizes(0, 4, 10) == {"max_demand": 15, "capacity": 20}
+    assert Queue.sizes(0, 4, 10) == {"max_arrivals": 15, "capacity": 30, "service": (0, 2, 4, 8)}
+    assert Reservoir.sizes(0, 4, 10) == {"max_inflow": 15, "capacity": 20, "max_release": 8, "target": 4}
+
+
+def test_a_shower_in_half_degrees():
+    # From 37 and a turn of half a degree, warmer by 0.5: 38 is within 37 to 39; from 39 it is 40, which is not.
+    shower = Shower(unit=0.5, coldest=30, hottest=45)
+    assert shower.system.step(0, 74 - 60, 2, 1) == (76 - 60, 1.0)
+    assert shower.system.step(0, 78 - 60, 2, 1) == (80 - 60, -1.0)
+
+
+def test_a_cluster_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ucbf.studies.ray_engine", None)
+    with pytest.raises(UserError, match=r"--engine ray needs Ray; install it: pip install 'ucbf\[ray\]'"):
+        executor_of("ray", 1, None)
