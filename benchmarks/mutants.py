@@ -62,6 +62,11 @@ class Mutant(NamedTuple):
     end: int
     new: str
 
+    @property
+    def interpreted(self) -> bool:
+        """Whether tests are interpreted for it."""
+        return Path(self.path).stem == INTERPRETED
+
 
 SWAPS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -337,7 +342,7 @@ class Bench:
             code = 1
             try:
                 os.setpgid(0, 0)
-                code = _judge(self.src, tests, INTERPRETED in mutant.path)
+                code = _judge(self.src, tests, mutant.interpreted)
             finally:
                 os._exit(code)
 
@@ -380,8 +385,8 @@ def trial(chosen: list[Mutant], seen: dict[bool, Traced], folder: Path, until: f
         importlib.import_module(name)
     waiting, verdicts = list(reversed(chosen)), dict[Mutant, bool]()
     idle, busy = [Bench(folder / f"bench{i}") for i in range(2)], list[Bench]()
-    for mutant in {INTERPRETED in mutant.path: mutant for mutant in chosen}.values():  # without a bug all must be well
-        tests, seconds = witnesses(mutant, seen[INTERPRETED in mutant.path])
+    for mutant in {mutant.interpreted: mutant for mutant in chosen}.values():  # without a bug all must be well
+        tests, seconds = witnesses(mutant, seen[mutant.interpreted])
         idle[0].begin(mutant._replace(end=mutant.start, new=""), tests, 60 + seconds)
         while (failed := idle[0].ended()) is None:
             time.sleep(0.02)
@@ -390,7 +395,7 @@ def trial(chosen: list[Mutant], seen: dict[bool, Traced], folder: Path, until: f
     while waiting or busy:
         while idle and waiting and time.monotonic() < until:
             mutant, bench = waiting.pop(), idle.pop()
-            tests, seconds = witnesses(mutant, seen[INTERPRETED in mutant.path])
+            tests, seconds = witnesses(mutant, seen[mutant.interpreted])
             if not tests:
                 verdicts[mutant] = False
                 idle.append(bench)

@@ -369,3 +369,18 @@ def test_a_spread_below_the_unit_is_no_spread():
     assert _uneven(advice) == ""
     advice.ready.unit = 0.1
     assert "NOT the same" in _uneven(advice)
+
+
+def test_all_that_happened_may_be_learned_from():
+    shop = Inventory(capacity=20, max_demand=9)
+    found = ucbf.advise(shop, weeks(poisson(3, K=4).clip(0, 9)), train=1.0)
+    assert found.comparison() == []
+    assert "Nothing: all episodes were learned from." in summary(found)
+
+
+def test_a_resampled_history_has_means_of_its_own():
+    # Weeks of 2 a day and of 8 a day in turn. Around the means of the quiet weeks alone nothing is left: W is 0.
+    episodes = weeks(np.tile([[2.0], [8.0]], (10, 7)))
+    history = History(Inventory(capacity=20, max_demand=9), episodes, 1.0, True, None)
+    law = history.counted(np.repeat(np.arange(0, 20, 2), 2), episodes.kinds[0]).law
+    assert law.pmf[0, -law.low] == 1

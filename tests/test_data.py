@@ -242,3 +242,12 @@ def test_a_part_knows_where_in_the_series_it_stands():
     assert rest.part(1, 2).begin == 14
     assert rest.part(1, 2).amounts.tolist() == [[14, 15, 16, 17, 18, 19, 20]]
     assert rest.part(1, 2).place(0, 3) == episodes.place(2, 3) == episodes.series.place(17)
+
+
+def test_the_only_column_with_numbers_is_taken(tmp_path):
+    (tmp_path / "sales.csv").write_text("shop,demand\nMain Street,4\nMain Street,6\n")
+    assert data.read_series(tmp_path / "sales.csv").values.tolist() == [4, 6]
+
+
+def test_a_list_is_a_series():
+    assert data.read_series([1.0, 2.0]).values.tolist() == [1, 2]

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import ucbf
-from ucbf.envs import WorldEnv, WorldVectorEnv
+from ucbf.envs import GridEnv, WorldEnv, WorldVectorEnv, given_vector_env
 from worlds import puterman_inventory
 
 
@@ -147,3 +147,20 @@ def test_copies_may_start_apart_and_wrong_numbers_of_states_are_refused():
         envs.step(np.zeros(2, int))
     with pytest.raises(RuntimeError, match="have not begun: call reset"):
         WorldVectorEnv(puterman_inventory(), 3).step(np.zeros(3, int))
+
+
+def test_an_environment_on_a_grid_begins_where_it_is_told_and_ends():
+    grid = ucbf.Grid(lambda s, a: s, lambda s, a: s[:, 0], low=0, high=1, points=3, actions=[0.0], horizon=2,
+                     boundary="clip")  # fmt: skip
+    env = GridEnv(grid, lambda rng, h: [0.0])
+    assert env.reset(seed=0, options={"state": [0.5]})[0].tolist() == [0.5]
+    ended = [env.step(0)[2:4] for _ in range(2)]
+    assert [any(end) for end in ended] == [False, True]
+    with pytest.raises(RuntimeError, match=r"the episode is over: call reset\(\) before the next step"):
+        env.step(0)
+
+
+def test_many_copies_of_a_given_world():
+    env = given_vector_env(puterman_inventory(), 3)
+    assert env.num_envs == 3
+    assert env.reset(seed=0)[0].shape == (3,)

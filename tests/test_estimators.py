@@ -582,3 +582,23 @@ def test_pairs_from_which_an_edge_may_hide_w_are_left_out():
     system = ucbf.System(np.arange(10).reshape(10, 1), 0.0, 1, "clip", model_error=2, disturbance_range=(-1, 2))
     agent = ucbf.UCBVIf(system, estimator=LinearFeatures("affine"))
     assert np.flatnonzero(agent._shows_all[0, :, 0]).tolist() == [3, 4, 5]
+
+
+def test_how_a_fit_climbs_by_hand(monkeypatch):
+    # Three rounds that move all of f back by 1, by 0 and by -3: by -2 in all. From the beginning, faith grows by 1.3
+    # from a half: 0.5, 0.65, 0.845, and then three rounds at 1; only a fit that goes on learns what to believe of
+    # offsets.
+    agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior(iterations=3))
+    moves, faiths, beliefs = [1, 0, -3], [], []
+    monkeypatch.setattr(kernels, "weigh", lambda told, m: None)
+    monkeypatch.setattr(kernels, "best_move", lambda told, m: moves[len(faiths) % 3])
+    monkeypatch.setattr(kernels, "recount", lambda told, m, move, faith: faiths.append((move, faith)))
+    monkeypatch.setattr(kernels, "learn_belief", beliefs.append)
+    climb, m = kernels._source(kernels.climb), agent.learner.model
+    assert climb(agent.told, m, 1.0) == -2
+    assert faiths == [(1, 1), (0, 1), (-3, 1)]
+    assert len(beliefs) == 3
+    faiths.clear()
+    assert climb(agent.told, m, 0.5) == -2
+    assert faiths == [(0, 0.5), (0, 0.65), (0, pytest.approx(0.845)), (1, 1), (0, 1), (-3, 1)]
+    assert len(beliefs) == 3

@@ -1,11 +1,8 @@
 """Mistakes that a user can make at any door: each is refused at once, by its value, the rule and the remedy."""
 
-import json
 import math
 import sys
-from dataclasses import fields
 from datetime import datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,18 +10,16 @@ import pytest
 
 import ucbf
 from ucbf import data
-from ucbf.advice import suggested, summary
+from ucbf.advice import suggested
 from ucbf.checks import integers
 from ucbf.cli_learn import _daily, _given, _slug
-from ucbf.envs import GridEnv, given_vector_env
 from ucbf.errors import UserError
 from ucbf.grid import lattice
 from ucbf.policies import Policy
-from ucbf.saving import _plain
 from ucbf.studies.engines import executor_of
 from ucbf.studies.spec import make_study, read_study
 from ucbf.studies.store import read_results
-from ucbf.systems import SYSTEMS, Battery, Inventory, Queue, Reservoir, Shower
+from ucbf.systems import Battery, Inventory
 
 SHOP = Inventory(capacity=10, max_demand=5, horizon=2)
 RING = ucbf.System(np.zeros((4, 1)), 0.0, 2)
@@ -152,11 +147,6 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
             data.read_series(tmp_path / name)
 
 
-def test_the_only_column_with_numbers_is_taken(tmp_path):
-    (tmp_path / "sales.csv").write_text("shop,demand\nMain Street,4\nMain Street,6\n")
-    assert data.read_series(tmp_path / "sales.csv").values.tolist() == [4, 6]
-
-
 def test_a_study_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "study.toml").write_bytes(b"name = '\xff'")
     with pytest.raises(UserError, match=r"study.toml cannot be read: "):
@@ -179,11 +169,6 @@ def test_flags_and_prices_that_do_not_fit_are_refused(tmp_path):
     assert _slug("Sat, Sun") == "Sat--Sun"
 
 
-def test_a_number_of_numpy_is_saved_as_a_number():
-    assert _plain("c", np.float64(0.5)) == 0.5
-    assert isinstance(_plain("c", np.float64(0.5)), float)
-
-
 def test_things_say_what_they_are():
     assert repr(series(2)) == "Series(2 values of 'demand' from memory)"
     assert repr(series(2, timedelta(days=1))).endswith("from memory, 2024-01-01 00:00:00 to 2024-01-02 00:00:00)")
@@ -193,34 +178,6 @@ def test_things_say_what_they_are():
     assert repr(FOUR.part(0, 0)) == "Episodes(0 of 2 steps, from none)"
     assert repr(box()) == "Grid([0, 1], 3 points, 1 actions, horizon 2)"
     assert repr(ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system))) == "Controller(inventory, unit 1, UCBVI-f)"
-
-
-def test_an_environment_on_a_grid_begins_where_it_is_told_and_ends():
-    env = GridEnv(box(), lambda rng, h: [0.0])
-    assert env.reset(seed=0, options={"state": [0.5]})[0].tolist() == [0.5]
-    ended = [env.step(0)[2:4] for _ in range(2)]
-    assert [any(end) for end in ended] == [False, True]
-    with pytest.raises(RuntimeError, match=r"the episode is over: call reset\(\) before the next step"):
-        env.step(0)
-
-
-def test_many_copies_of_a_given_world():
-    world = SHOP.world()
-    env = given_vector_env(world, 3)
-    assert env.num_envs == 3
-    assert env.reset(seed=0)[0].shape == (3,)
-
-
-def test_all_that_happened_may_be_learned_from():
-    found = ucbf.advise(SHOP, FOUR, train=1.0)
-    assert found.comparison() == []
-    assert "Nothing: all episodes were learned from." in summary(found)
-
-
-def test_sizes_of_a_battery_by_hand():
-    # The largest demand is 8, the least -2: twice 8 in the battery, 12 at most bought, a tenth and more to spare.
-    assert Battery.sizes(-2, 3, 8) == {"max_demand": 10, "capacity": 16, "max_buy": 12, "min_demand": -3}
-    assert "min_demand" not in Battery.sizes(0, 3, 8)
 
 
 def test_integers_are_those_that_floats_can_tell_apart():
@@ -242,36 +199,10 @@ def test_the_first_probability_that_is_wrong_is_named():
         ucbf.Disturbance([[0.5, 0.5], [1.2, -0.2]])
 
 
-def test_a_list_is_a_series():
-    assert data.read_series([1.0, 2.0]).values.tolist() == [1, 2]
-
-
 def test_a_disturbance_of_other_axes_is_refused():
     agent = ucbf.GridAgent(box())
     with pytest.raises(ValueError, match=r"disturbance has shape \(2,\); give \[d\] with d = 1"):
         agent.observe(0, [0.5], 0, [0.5], disturbance=[0.0, 0.0])
-
-
-def test_the_usual_parameters_of_ready_systems():
-    # What is not given is assumed: another default is another answer for everyone who relies on it.
-    stated = json.loads((Path(__file__).parent / "data" / "ready_defaults.json").read_text())
-    for name, kind in SYSTEMS.items():
-        found = {f.name: f.default for f in fields(kind)}
-        assert json.loads(json.dumps(found)) == stated[name], name
-
-
-def test_sizes_of_the_others_by_hand():
-    # Amounts of 4 on average, 10 at most.
-    assert Inventory.sizes(0, 4, 10) == {"max_demand": 15, "capacity": 20}
-    assert Queue.sizes(0, 4, 10) == {"max_arrivals": 15, "capacity": 30, "service": (0, 2, 4, 8)}
-    assert Reservoir.sizes(0, 4, 10) == {"max_inflow": 15, "capacity": 20, "max_release": 8, "target": 4}
-
-
-def test_a_shower_in_half_degrees():
-    # From 37 and a turn of half a degree, warmer by 0.5: 38 is within 37 to 39; from 39 it is 40, which is not.
-    shower = Shower(unit=0.5, coldest=30, hottest=45)
-    assert shower.system.step(0, 74 - 60, 2, 1) == (76 - 60, 1.0)
-    assert shower.system.step(0, 78 - 60, 2, 1) == (80 - 60, -1.0)
 
 
 def test_a_cluster_that_is_not_installed_is_named(monkeypatch):

@@ -1,5 +1,9 @@
 """The ready systems: known answers, natural units, and the views of Gymnasium."""
 
+import json
+from dataclasses import fields
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -196,3 +200,31 @@ def test_what_is_known_of_w_moves_to_other_prices():
     np.testing.assert_array_equal(moved.policy, ucbf.optimal(ucbf.World(other.system, agent.law)).policy)
     with pytest.raises(ValueError, match="declare the same disturbance_range and horizon"):
         agent.moved_to(cheap.replace(max_demand=5).system)
+
+
+def test_sizes_of_a_battery_by_hand():
+    # The largest demand is 8, the least -2: twice 8 in the battery, 12 at most bought, a tenth and more to spare.
+    assert Battery.sizes(-2, 3, 8) == {"max_demand": 10, "capacity": 16, "max_buy": 12, "min_demand": -3}
+    assert "min_demand" not in Battery.sizes(0, 3, 8)
+
+
+def test_sizes_of_the_others_by_hand():
+    # Amounts of 4 on average, 10 at most.
+    assert Inventory.sizes(0, 4, 10) == {"max_demand": 15, "capacity": 20}
+    assert Queue.sizes(0, 4, 10) == {"max_arrivals": 15, "capacity": 30, "service": (0, 2, 4, 8)}
+    assert Reservoir.sizes(0, 4, 10) == {"max_inflow": 15, "capacity": 20, "max_release": 8, "target": 4}
+
+
+def test_a_shower_in_half_degrees():
+    # From 37 and a turn of half a degree, warmer by 0.5: 38 is within 37 to 39; from 39 it is 40, which is not.
+    shower = Shower(unit=0.5, coldest=30, hottest=45)
+    assert shower.system.step(0, 74 - 60, 2, 1) == (76 - 60, 1.0)
+    assert shower.system.step(0, 78 - 60, 2, 1) == (80 - 60, -1.0)
+
+
+def test_the_usual_parameters_of_ready_systems():
+    # What is not given is assumed: another default is another answer for everyone who relies on it.
+    stated = json.loads((Path(__file__).parent / "data" / "ready_defaults.json").read_text())
+    for name, kind in SYSTEMS.items():
+        found = {f.name: f.default for f in fields(kind)}
+        assert json.loads(json.dumps(found)) == stated[name], name
