@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import ucbf
-from ucbf import kernels
+from ucbf.kernels import loop
 from ucbf.model_check import ModelWarning
 
 QUICK = "--quick" in sys.argv
@@ -126,7 +126,7 @@ def alone(kind: Any, A: int, H: int, renewal: str, episodes: int) -> float:
     for _ in range(6):
         agent = kind(world.system, renewal=renewal)
         begun = time.perf_counter()
-        kernels.relearn(agent.told, agent.learner, states, actions, j)
+        loop.relearn(agent.told, agent.learner, states, actions, j)
         least = min(least, time.perf_counter() - begun)
     return 1e6 * least / episodes
 

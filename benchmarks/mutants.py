@@ -33,7 +33,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ucbf"
-INTERPRETED = "kernels"  # compiled, a mutant would take a minute
+KERNELS = "kernels"  # the folder of what is interpreted: compiled, a mutant would take a minute
+ROOMS = sorted(path.stem for path in (PACKAGE / KERNELS).glob("[a-z]*.py") if path.stem != "jit")
 ABOUT_KERNELS = (  # tests that are worth their time where all is interpreted
     "agents", "censoring", "certificates", "estimators", "grid", "informed", "kernels", "planning", "recordings",
     "references", "simulation", "system",
@@ -65,7 +66,11 @@ class Mutant(NamedTuple):
     @property
     def interpreted(self) -> bool:
         """Whether tests are interpreted for it."""
-        return Path(self.path).stem == INTERPRETED
+        return _is_interpreted(Path(self.path))
+
+
+def _is_interpreted(path: Path) -> bool:
+    return path.parent.name == KERNELS and path.stem in ROOMS
 
 
 SWAPS: dict[type[ast.AST], tuple[str, str]] = {
@@ -228,11 +233,12 @@ def _entered(folder: Path) -> Iterator[tuple[str, int, set[str]]]:
         for test, names in json.loads(path.read_text()).items():
             for name in names:
                 tests[name].add(test)
-    path = PACKAGE / f"{INTERPRETED}.py"
-    for node in ast.parse(path.read_bytes()).body:
-        if isinstance(node, ast.FunctionDef):
-            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                yield path.name, line, tests[node.name]
+    for room in ROOMS:
+        path = PACKAGE / KERNELS / f"{room}.py"
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef):
+                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                    yield str(path.relative_to(PACKAGE)), line, tests[node.name]
 
 
 class TooSlow(BaseException):  # no error that a test, or hypothesis, may catch and try again
@@ -247,13 +253,15 @@ class Plugin:
         self.test, self.interpreted = "", os.environ["NUMBA_DISABLE_JIT"] == "1"
         if self.interpreted:
             signal.signal(signal.SIGALRM, self.too_slow)
-            self.follow(importlib.import_module(f"ucbf.{INTERPRETED}"))
+            for module in [importlib.import_module(f"ucbf.{KERNELS}.{room}") for room in ROOMS]:
+                self.follow(module)
 
     def follow(self, module: Any) -> None:
-        """Note who enters the functions of a module, in its tables of functions too."""
+        """Note who enters the functions that a room has, or has from another, in its tables of functions too."""
         for table in [vars(module), *(value for value in vars(module).values() if isinstance(value, dict))]:
             for key, value in list(table.items()):
-                if isinstance(value, FunctionType) and value.__module__ == module.__name__:
+                of = getattr(value, "__module__", "").removeprefix(f"ucbf.{KERNELS}.")
+                if isinstance(value, FunctionType) and of in ROOMS:
                     table[key] = self.noting(value)
 
     def noting(self, function: FunctionType) -> Any:
@@ -434,7 +442,7 @@ def shown(mutant: Mutant) -> str:
 def main() -> None:
     """Choose, try, tell."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("modules", nargs="*", help="modules to try, such as kernels or agents/ucb_f; all if none")
+    parser.add_argument("modules", nargs="*", help="modules, such as kernels/counted or agents/ucb_f; all if none")
     parser.add_argument("--each", type=int, default=12, help="mutants of a module")
     parser.add_argument("--seed", type=int, default=0, help="of the choice")
     parser.add_argument("--minutes", type=float, default=29.0, help="for everything")
@@ -447,7 +455,7 @@ def main() -> None:
     folder = ROOT / "results" / "mutants"
     kept = folder / hashlib.sha256(text).hexdigest()[:16]
     # whether interpreted -> what was reached
-    seen = {way: traced(kept / str(int(way)), way) for way in {path.stem == INTERPRETED for path in paths}}
+    seen = {way: traced(kept / str(int(way)), way) for way in {_is_interpreted(path) for path in paths}}
 
     draw = random.Random(given.seed)
     by_module = {path: mutants_of(path) for path in paths}

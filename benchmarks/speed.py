@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import ucbf
-from ucbf import kernels
-from ucbf.kernels import Floats, Ints, compiled
-from ucbf.system import Mechanics
+from ucbf.kernels import loop
+from ucbf.kernels.jit import compiled
+from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.units import units_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -76,7 +76,7 @@ def per_update(size: str, episodes: int) -> tuple[float, float, float]:
     q, v, policy = np.full((H, S, A), float(H)), np.full((H + 1, S), float(H)), np.zeros((H, S), np.int64)
     v[H] = 0
     whole = seconds(lambda: ucbf.simulate(ucbf.UCBf(system), world, episodes))
-    alone = seconds(lambda: kernels.replay(told, learner, j))
+    alone = seconds(lambda: loop.replay(told, learner, j))
     table = seconds(lambda: table_form(told, q, v, policy, learner.width, j))
     # The last step is known and not learned by UCB-f: count the updates that each really does.
     updates = episodes * S * A * (H - 1)
@@ -109,7 +109,7 @@ def peak_memory(size: str) -> tuple[int, int]:
             _ = system.mechanics
         tracemalloc.start()
         agent = ucbf.UCBf(system)
-        kernels.replay(agent.told, agent.learner, j)
+        loop.replay(agent.told, agent.learner, j)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     return peaks[0], peaks[1]

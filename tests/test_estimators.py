@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ucbf
-from ucbf import kernels
 from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior, PartialFit, make_estimator
 from ucbf.estimators.features import table_of
+from ucbf.kernels import jit, offsets, repaired
 
 
 class LiteralEM:
@@ -166,8 +166,8 @@ def test_how_far_offsets_are_told_apart_by_hand():
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior(smoothing=1e-6))
     m = agent.learner.model
     m.counts[0] = 3e6, 1e6, 0, 0
-    kernels.take_logs(agent.told, m.counts, m.logs, 0, 1.0, 2)
-    kernels.tell_apart(agent.told, m)
+    offsets.take_logs(agent.told, m.counts, m.logs, 0, 1.0, 2)
+    offsets.tell_apart(agent.told, m)
     p = [3 / 4, 1 / 4, 1 / 4e6, 1 / 4e6]
     by_one = p[0] * math.log(p[0] / p[3]) + p[1] * math.log(p[1] / p[0])
     np.testing.assert_allclose(m.apart[[2, 3]], [0, by_one], atol=1e-4)
@@ -180,7 +180,7 @@ def test_smoothing_follows_the_data():
     def chosen(counts):
         agent = ucbf.UCBVIf(ucbf.System(np.zeros((30, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
         agent.learner.model.counts[0] = counts
-        return kernels.best_smoothing(agent.told, agent.learner.model)
+        return offsets.best_smoothing(agent.told, agent.learner.model)
 
     def likelihood(counts, alpha):
         total = math.lgamma(30 * alpha) - math.lgamma(sum(counts) + 30 * alpha)
@@ -188,7 +188,7 @@ def test_smoothing_follows_the_data():
 
     rng = np.random.default_rng(0)
     for counts in (np.eye(30)[4] * 60, np.ones(30), rng.integers(0, 3, 30) * 1.0, rng.integers(0, 2, 30) * 7.0):
-        best = max(kernels.SMOOTHINGS, key=lambda alpha: likelihood(counts, alpha))
+        best = max(offsets.SMOOTHINGS, key=lambda alpha: likelihood(counts, alpha))
         assert chosen(counts) == best
     assert chosen(np.eye(30)[4] * 60) == 0.003
     assert chosen(np.ones(30)) == 1.0
@@ -212,9 +212,9 @@ def test_a_posterior_by_hand():
     agent = ucbf.UCBVIf(system, estimator=OffsetPosterior(smoothing=1e-12))
     m = agent.learner.model
     m.counts[0, :2] = 3, 1
-    kernels.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
+    offsets.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
     agent.observe(0, 0, 0, 1)
-    kernels.posterior(m, 0, 0, 1.0)
+    offsets.posterior(m, 0, 0, 1.0)
     np.testing.assert_allclose(m.weights, [0, 0.4, 0.6], atol=1e-9)
 
 
@@ -237,8 +237,8 @@ def test_the_evidence_of_a_move_by_hand():
     m = agent.learner.model
     m.counts[0] = 5, 2, 2, 1
     m.known[0, :2] = 2, 1
-    kernels.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
-    run = kernels._source(kernels.evidence)
+    offsets.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
+    run = jit.source(offsets.evidence)
     assert run(agent.told, m, 0) == pytest.approx(2 * math.log(0.5) + math.log(0.2))
     assert run(agent.told, m, 1) == pytest.approx(2 * math.log(0.1) + math.log(0.5))
     assert run(agent.told, m, -1) == pytest.approx(2 * math.log(0.2) + math.log(0.2))
@@ -247,9 +247,9 @@ def test_the_evidence_of_a_move_by_hand():
 def test_what_an_offset_leads_to_is_brought_back_among_the_after_states():
     line = ucbf.UCBf(ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1)).told
     last = line.n_after - 1
-    assert [kernels.place(line, x) for x in (-2, 0, last, last + 4)] == [0, 0, last, last]
+    assert [offsets.place(line, x) for x in (-2, 0, last, last + 4)] == [0, 0, last, last]
     ring = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1)).told
-    assert [kernels.place(ring, x) for x in (-1, 0, 3, 5)] == [3, 0, 3, 1]
+    assert [offsets.place(ring, x) for x in (-1, 0, 3, 5)] == [3, 0, 3, 1]
 
 
 def test_a_pair_without_doubt_says_so():
@@ -257,9 +257,9 @@ def test_a_pair_without_doubt_says_so():
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 2)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
     m = agent.learner.model
     m.low[0, 2, 1], m.high[0, 2, 1] = -1, 1
-    assert kernels.look(agent.told, m, 0, 2, 1, 3, 3) == -1
+    assert offsets.look(agent.told, m, 0, 2, 1, 3, 3) == -1
     m.low[0, 2, 1], m.high[0, 2, 1] = 0, 0
-    assert kernels.look(agent.told, m, 0, 2, 1, 3, 3) == 2
+    assert offsets.look(agent.told, m, 0, 2, 1, 3, 3) == 2
     assert m.visits[2 * 2 + 1] == 2
     assert m.residuals[0, 3] == 2
 
@@ -284,15 +284,15 @@ def test_averages_follow_after_states_that_are_moved():
     # Moved by 1, what followed after-state 0 now follows 1; at the end of a line what is carried on is the last value.
     ring = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1)).told
     average = np.array([[1.0, 2, 4, 8]])
-    kernels.move_average(ring, average, 1)
+    repaired.move_average(ring, average, 1)
     np.testing.assert_array_equal(average, [[8, 1, 2, 4]])
-    kernels.move_average(ring, average, -2)
+    repaired.move_average(ring, average, -2)
     np.testing.assert_array_equal(average, [[2, 4, 8, 1]])
     line = ucbf.UCBf(ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1)).told
     average = np.array([[1.0, 2, 4, 8]])
-    kernels.move_average(line, average, 2)
+    repaired.move_average(line, average, 2)
     np.testing.assert_array_equal(average, [[1, 1, 1, 2]])
-    kernels.move_average(line, average, -1)
+    repaired.move_average(line, average, -1)
     np.testing.assert_array_equal(average, [[1, 1, 2, 2]])
 
 
@@ -303,10 +303,10 @@ def test_averages_of_ucb_f_follow_where_the_fit_moves_all_of_f(monkeypatch):
     average = agent.learner.learner.average
     before = np.arange(average.size, dtype=float).reshape(average.shape)
     average[:] = before
-    monkeypatch.setattr(kernels, "fit_offsets", lambda *given: 1)
-    monkeypatch.setattr(kernels, "look_ahead_of_pairs", lambda *given: None)
-    monkeypatch.setattr(kernels, "take_best_pair", lambda *given: False)
-    kernels._source(kernels.repaired_ucb_f_renew)(agent.told, agent.learner)
+    monkeypatch.setattr(repaired, "fit_offsets", lambda *given: 1)
+    monkeypatch.setattr(repaired, "look_ahead_of_pairs", lambda *given: None)
+    monkeypatch.setattr(repaired, "take_best_pair", lambda *given: False)
+    jit.source(repaired.repaired_ucb_f_renew)(agent.told, agent.learner)
     np.testing.assert_array_equal(average[:, :-1], before[:, 1:])
 
 
@@ -320,7 +320,7 @@ def test_how_far_a_new_fit_moved_most_of_f_by_hand():
         m.seen[0, pair, 1] = times
         m.likelihood[pair] = -99
         m.likelihood[pair, 2 + offset] = 0  # likelihoods are of -2..2
-    common_move = kernels._source(kernels.common_move)  # only compiled functions call the compiled one
+    common_move = jit.source(offsets.common_move)  # only compiled functions call the compiled one
     assert common_move(agent.told, m) == 1
     m.seen[0, 2, 1] = 8
     assert common_move(agent.told, m) == -1
@@ -590,11 +590,11 @@ def test_how_a_fit_climbs_by_hand(monkeypatch):
     # offsets.
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior(iterations=3))
     moves, faiths, beliefs = [1, 0, -3], [], []
-    monkeypatch.setattr(kernels, "weigh", lambda told, m: None)
-    monkeypatch.setattr(kernels, "best_move", lambda told, m: moves[len(faiths) % 3])
-    monkeypatch.setattr(kernels, "recount", lambda told, m, move, faith: faiths.append((move, faith)))
-    monkeypatch.setattr(kernels, "learn_belief", beliefs.append)
-    climb, m = kernels._source(kernels.climb), agent.learner.model
+    monkeypatch.setattr(offsets, "weigh", lambda told, m: None)
+    monkeypatch.setattr(offsets, "best_move", lambda told, m: moves[len(faiths) % 3])
+    monkeypatch.setattr(offsets, "recount", lambda told, m, move, faith: faiths.append((move, faith)))
+    monkeypatch.setattr(offsets, "learn_belief", beliefs.append)
+    climb, m = jit.source(offsets.climb), agent.learner.model
     assert climb(agent.told, m, 1.0) == -2
     assert faiths == [(1, 1), (0, 1), (-3, 1)]
     assert len(beliefs) == 3

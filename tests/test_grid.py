@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import ucbf
 from instances import riccati
 from reference import literal_grid_plan
-from ucbf import kernels
 from ucbf.grid import Grid, GridAgent, lattice
+from ucbf.kernels import backward
 
 
 def regulator(points, horizon=8, **more):
@@ -102,7 +102,7 @@ def test_interpreted_and_compiled_plans_are_the_same_bits():
     law = np.tile(grid.shared([[0.01, 0.2], [0.0, -0.1]]) / 2, (1, 1))
     m, plan = grid.mechanics, grid.plan_with(law)
     value, ahead, policy = np.empty_like(plan.v), np.empty_like(plan.ahead), np.empty_like(plan.policy)
-    kernels.plan_lattice.py_func(m, law, value, ahead, policy, np.empty(len(m.next_state)))
+    backward.plan_lattice.py_func(m, law, value, ahead, policy, np.empty(len(m.next_state)))
     np.testing.assert_array_equal(value, plan.v)
     np.testing.assert_array_equal(policy, plan.policy)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ucbf
-from ucbf import kernels
+from ucbf.kernels import averaged
 from ucbf.model_check import _bar
 from worlds import puterman_inventory
 
@@ -73,7 +73,7 @@ def test_the_schedule_by_hand():
     # 1, ceil(1 · 1.5) = 2, ceil(2 · 1.5) = 3, 5, 8, 12, 18
     visits, due, renewed = np.zeros(1, np.int64), np.zeros(1, np.int64), []
     for k in range(1, 20):
-        if kernels.is_due(visits, due, 0.5):
+        if averaged.is_due(visits, due, 0.5):
             renewed.append(k)
         visits[0] += 1
     assert renewed == [1, 2, 3, 5, 8, 12, 18]

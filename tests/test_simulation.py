@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import ucbf
 from ucbf.agents.base import Agent
 from ucbf.envs import WorldEnv
-from ucbf.kernels import Draws
+from ucbf.kernels.loop import Draws
 from ucbf.planning import arena_of
 from worlds import VARIANTS, any_told, any_world, make_variant, puterman_inventory
 

@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.bonuses import lipschitz_ahead, log_term
 from ucbf.checks import numbers, real
-from ucbf.system import Mechanics, System
+from ucbf.kernels.types import Mechanics
+from ucbf.system import System
 from ucbf.units import Units, reward_range, sliding, units_of
 
 Array = NDArray[np.float64]

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf import kernels
 from ucbf.agents.base import CensoredWarning
 from ucbf.checks import array_of, frozen, numbers, one_of, real, whole
 from ucbf.files import write_whole
+from ucbf.kernels import backward
+from ucbf.kernels.types import BOUNDARIES
 from ucbf.model_check import ModelWarning
-from ucbf.system import BOUNDARIES, LARGEST_TABLE, takes_the_step
+from ucbf.system import LARGEST_TABLE, takes_the_step
 
 Floats = NDArray[np.float64]
 Function = Callable[..., Any]
@@ -350,7 +351,7 @@ class Grid:
         return table
 
     @cached_property
-    def mechanics(self) -> kernels.Lattice:
+    def mechanics(self) -> backward.Lattice:
         """The system as arrays for the compiled functions."""
         H, S, A, d = self.horizon, self.n_states, self.n_actions, self.n_axes
         n, (first, count) = np.array(self.points), self.bins
@@ -393,7 +394,7 @@ class Grid:
                  for k, rule in enumerate(self.boundary)]  # fmt: skip
         positions = self.low + z * self.spacing
         rows = _indices(tuple(shape[:-1].tolist())) @ _strides(raw)[:-1] if d > 1 else np.zeros(1, np.int64)
-        return kernels.Lattice(
+        return backward.Lattice(
             cell=frozen((cell @ _strides(shape)).reshape(len(after), S, A).astype(np.int32)),
             share=frozen(products.T.reshape(len(after), S, A, len(corners))),
             corners=frozen(corners @ _strides(shape)),
@@ -453,7 +454,7 @@ class Grid:
         value = np.empty((m.horizon + 1, self.n_states))
         ahead = np.empty((m.horizon, int(m.shape.prod())))
         policy = np.empty((m.horizon, self.n_states), np.int64)
-        kernels.plan_lattice(m, np.ascontiguousarray(law), value, ahead, policy, np.empty(len(m.next_state)))
+        backward.plan_lattice(m, np.ascontiguousarray(law), value, ahead, policy, np.empty(len(m.next_state)))
         return GridPlan(self, value, ahead, policy)
 
     def lipschitz(self, plan: GridPlan | None = None) -> Lipschitz:

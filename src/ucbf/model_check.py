@@ -15,7 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.kernels import (
+from ucbf.kernels.offsets import Model
+from ucbf.kernels.types import Mechanics
+from ucbf.kernels.watch import (
     CENSORED,
     COMPARED,
     COUNT,
@@ -27,12 +29,11 @@ from ucbf.kernels import (
     SQUARE,
     SUM,
     SUM_OF_SQUARES,
-    Model,
     Watch,
     from_origin,
     turn,
 )
-from ucbf.system import Mechanics, System
+from ucbf.system import System
 
 LEAST, LEAST_FOR_SPREAD = 20, 100  # deviations, for a mean of them, or of their squares, to be about normal
 LEAST_OF_STEP, LEAST_FREEDOM = 3, 8  # residuals of a step before and after, and together less 2, to compare it

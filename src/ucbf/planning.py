@@ -15,7 +15,7 @@ from ucbf.system import System
 MOST_EPISODES = 500  # that an endless plan looks ahead
 
 if TYPE_CHECKING:
-    from ucbf.kernels import Arena
+    from ucbf.kernels.backward import Arena
     from ucbf.world import World
 
 
@@ -36,12 +36,12 @@ def optimal(world: World) -> Plan:
 
 def plan(system: System, law: Disturbance) -> Plan:
     """The best plan in ``system`` if W follows ``law``."""
-    from ucbf import kernels
+    from ucbf.kernels import backward
 
     check_law(system, law)
     H, S, A = system.f.shape
     made = Plan(np.empty((H, S, A)), np.empty((H + 1, S)), np.empty((H, S), dtype=np.int64))
-    kernels.plan(arena_of(system, law), made.q, made.v, made.policy)
+    backward.plan(arena_of(system, law), made.q, made.v, made.policy)
     return made
 
 
@@ -81,13 +81,13 @@ def endless_mix(
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     """[H+1, S]: the exact value of a policy [H, S], or [S] for the same at every step."""
-    from ucbf import kernels
+    from ucbf.kernels import backward
 
     _check_world(world)
     system = world.system
     v = np.empty((system.horizon + 1, system.n_states))
     v[-1] = system.terminal
-    kernels.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.horizon - 1)
+    backward.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.horizon - 1)
     return v
 
 
@@ -111,7 +111,7 @@ def greedy(system: System) -> NDArray[np.int64]:
 
 def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None, best: float = 0.0) -> Arena:
     """The arrays that the compiled functions need of a world; disturbances that never occur are left out."""
-    from ucbf.kernels import Arena
+    from ucbf.kernels.backward import Arena
 
     occurs = np.flatnonzero((law.pmf > 0).any(axis=0))
     start = np.zeros(system.n_states) if start is None else start

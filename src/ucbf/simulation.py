@@ -16,7 +16,7 @@ from ucbf.agents.base import Agent, CensoredWarning
 from ucbf.agents.informed import LOOKS, InformedAgent
 from ucbf.checks import integers, real, whole
 from ucbf.grid import GridAgent
-from ucbf.kernels import Draws
+from ucbf.kernels.loop import Draws
 from ucbf.planning import arena_of, optimal
 from ucbf.policies import Policy
 from ucbf.system import System

@@ -16,36 +16,18 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import array_of, frozen, integers, numbers, one_of, real, whole
+from ucbf.kernels.types import BOUNDARIES, Mechanics
 
 Table = ArrayLike | Callable[..., Any]
 
-BOUNDARIES = ("wrap", "clip", "strict")
-WRAP, CLIP, STRICT = range(3)
 LARGEST_TABLE = 2**28
 STEP_NAMES = {"h", "step", "t", "stage"}
-
-
-class Mechanics(NamedTuple):
-    """A system as arrays for the compiled functions. F, R, D are 1 (the same at every step) or H."""
-
-    after: NDArray[np.int32]  # [F, S, A] index of the after-state; 0 where the action does not exist
-    reward: NDArray[np.float64]  # [R, S, A] -inf where the action does not exist
-    landing: NDArray[np.float64]  # [D, Z] reward of the raw next state
-    next_state: NDArray[np.int32]  # [Z] state index of a raw next state: the boundary rule
-    terminal: NDArray[np.float64]  # [S]
-    discount: float
-    horizon: int
-    n_after: int  # X: number of after-states; Z = X + n_residuals - 1
-    n_residuals: int  # number of disturbances told apart; raw next state = after-state + residual
-    shift: int  # residual index = next state index + shift - after-state index (modulo S if wrapped)
-    boundary: int  # WRAP, CLIP or STRICT
-    modular: bool  # whether after-states and residuals are counted modulo S
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf import kernels
 from ucbf.agents import AGENTS
+from ucbf.kernels import loop
 from ucbf.simulation import simulate
 from ucbf.world import World, random_world
 
@@ -123,11 +123,11 @@ def _cost(name: str, n_states: int, n_actions: int, seconds: float, seed: int) -
     states[:, 0] = starts
     for h in range(HORIZON):
         states[:, h + 1] = (world.system.f[h, states[:, h], actions[:, h]] + w[:, h]) % n_states
-    kernels.relearn(agent.told, agent.learner, states, actions, j)
+    loop.relearn(agent.told, agent.learner, states, actions, j)
     best, spent = np.inf, 0.0
     while spent < seconds:
         begun = time.perf_counter()
-        kernels.relearn(agent.told, agent.learner, states, actions, j)
+        loop.relearn(agent.told, agent.learner, states, actions, j)
         took = time.perf_counter() - begun
         best, spent = min(best, took), spent + took
     kept = [array.nbytes for name, array in agent.state.items() if not name.startswith("watch.")]

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import frozen
-from ucbf.system import Mechanics, System
+from ucbf.kernels.types import Mechanics
+from ucbf.system import System
 
 
 class Units(NamedTuple):

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf import kernels
 from ucbf.checks import whole
+from ucbf.kernels import backward, loop, seen
 from ucbf.planning import checked_policy
 from ucbf.saving import Saved, write
 from ucbf.system import System
@@ -129,7 +129,7 @@ class Agent(ABC):
 
     # -- use, many episodes at once ---------------------------------------------------------------
 
-    def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
+    def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """Act, then learn, for K episodes; fills gap, reward and switched, [K] each.
 
         acted: [H, S] the policy of the episode before the first, and in the end that of the last; switched says whether
@@ -145,7 +145,7 @@ class Agent(ABC):
                 policy, top = checked_policy(self.system, now), H - 1
             switched[k] = not np.array_equal(acted, policy)
             acted[...] = policy
-            gap[k], reward[k] = kernels.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
+            gap[k], reward[k] = loop.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
             for h in range(H):
                 self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
 
@@ -168,9 +168,9 @@ class Agent(ABC):
         """The index of the disturbance that explains a transition; None for one that nothing is learned from."""
         system, told, first = self.system, self.told, self.system.mechanics.after
         last = len(system.declared_residuals) - 1
-        edge = kernels.is_edge(told, s_next)
+        edge = seen.is_edge(told, s_next)
         low_edge, high_edge = edge and s_next == 0, edge and s_next == system.n_states - 1
-        j = int(kernels.residual_of(told, first, h, s, a, s_next))
+        j = int(seen.residual_of(told, first, h, s, a, s_next))
         if (j < 0 and not high_edge) or (j > last and not low_edge):
             self._meet_outside(
                 f"{self._named(h, s, a)} to {s_next + system.state_offset} the residual is {j + system.residuals[0]}, "
@@ -184,11 +184,11 @@ class Agent(ABC):
             if edge:
                 return measured
         elif self.reads_hidden:
-            return int(kernels.as_seen(told, h, s, a, s_next, 0, True))
+            return int(seen.as_seen(told, h, s, a, s_next, 0, True))
         elif edge and (system.slack or (low_edge and j > 0) or (high_edge and j < last)):
             self._meet_censored(h, s, a, s_next)
         if not edge:  # f may have been repaired since
-            return int(kernels.residual(told, h, s, a, s_next, 0))
+            return int(seen.residual(told, h, s, a, s_next, 0))
         return min(max(j, system.slack), last - system.slack)
 
     def _meet_outside(self, message: str) -> None:
@@ -263,20 +263,20 @@ class CompiledAgent(Agent):
 
     def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
         """Learn from one transition between state indices."""
-        kernels.run_update(self.told, self.learner, h, s, a, s_next, j)
+        loop.run_update(self.told, self.learner, h, s, a, s_next, j)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
-        kernels.run_renewal(self.told, self.learner)
+        loop.run_renewal(self.told, self.learner)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array of the learner that can change."""
         return dict(_arrays(self.learner))
 
-    def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
+    def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """As :meth:`Agent.run`, in one compiled loop."""
-        kernels.run(arena, self.told, self.learner, draws, self._values(), acted, *results)
+        loop.run(arena, self.told, self.learner, draws, self._values(), acted, *results)
 
     def _choice(self, h: int, s: int) -> int:
         return int(self.learner.policy[h, s])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import log_term
 from ucbf.checks import real
+from ucbf.kernels import tabular
 from ucbf.system import System
 
 
@@ -51,7 +51,7 @@ class EarlySettled(BlindAgent):
         def zeros() -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
             return np.zeros(system.f.shape)
 
-        self.learner = kernels.EarlySettledState(
+        self.learner = tabular.EarlySettledState(
             q=q,
             upper=q.copy(),
             lower=lower,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf import kernels
 from ucbf.agents.base import Agent, CompiledAgent
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
+from ucbf.kernels import learners
 from ucbf.planning import greedy, plan
 from ucbf.system import System
 
@@ -31,7 +31,7 @@ class Greedy(Fixed):
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
-        self.learner = kernels.Fixed(policy=greedy(system))
+        self.learner = learners.Fixed(policy=greedy(system))
 
 
 class Optimal(Fixed):
@@ -52,7 +52,7 @@ class Optimal(Fixed):
             raise TypeError(f"law is {law!r:.60}; the optimal agent must be told it: pass law=world.law")
         super().__init__(system, law=law)
         self._plan = plan(system, law)
-        self.learner = kernels.Fixed(policy=self._plan.policy)
+        self.learner = learners.Fixed(policy=self._plan.policy)
 
     @property
     def q(self) -> NDArray[np.float64]:

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf import kernels
 from ucbf.agents.base import Agent, CompiledAgent, copy_into
 from ucbf.certificates import Certificate
 from ucbf.checks import integers, one_of, real
 from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
 from ucbf.estimators.base import Named
+from ucbf.kernels import backward, loop, offsets, seen, watch
 from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, watched
 from ucbf.system import System, once
 
@@ -75,7 +75,7 @@ class InformedAgent(CompiledAgent):
         """The fields of a learner that watch the residuals and say when to switch policy."""
         (H, S, A), eta = self.system.f.shape, self.params["eta"]
         return {
-            "watch": kernels.new_watch(H, S, A),
+            "watch": watch.new_watch(H, S, A),
             "eta": 0.0 if self.params["renewal"] == "episode" else self._usual_eta(H) if eta is None else eta,
             "due": np.zeros(1, np.int64),
         }
@@ -99,7 +99,7 @@ class InformedAgent(CompiledAgent):
         after = np.array(np.broadcast_to(self.told.after, (max(rows, len(self.told.after)), *system.f.shape[1:])))
         self.told = self.told._replace(after=after)
         table, no_pairs, no_numbers = np.zeros((0, 0)), np.zeros((0, 0, 0), np.int32), np.zeros(0, np.int64)
-        model = kernels.Model(
+        model = offsets.Model(
             first=np.array(after),
             f=after,
             low=after - half,
@@ -138,7 +138,7 @@ class InformedAgent(CompiledAgent):
         """Learn from one transition between state indices."""
         super().update(h, s, a, s_next, j)
         if isinstance(self.estimator, Estimator) and self._shows_all[h % len(self._shows_all), s, a]:
-            told = kernels.residual_of(self.told, self.learner.model.first, h, s, a, s_next)
+            told = seen.residual_of(self.told, self.learner.model.first, h, s, a, s_next)
             self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
 
     def renew(self) -> None:
@@ -181,11 +181,11 @@ class InformedAgent(CompiledAgent):
         if w.ndim != 2 or w.shape[1] != self.system.horizon:
             raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {self.system.horizon}")
         j = self.system.fold(w)
-        kernels.replay(self.told, self.learner, j)
+        loop.replay(self.told, self.learner, j)
         if self.estimator is None:
-            kernels.watch_history(self.told, self.inner.watch, j)
+            watch.watch_history(self.told, self.inner.watch, j)
 
-    def run(self, arena: kernels.Arena, draws: kernels.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
+    def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """As :meth:`Agent.run`; in one compiled loop unless the estimator is not compiled."""
         play = Agent.run if isinstance(self.estimator, Estimator) else CompiledAgent.run
         play(self, arena, draws, acted, *results)
@@ -193,7 +193,7 @@ class InformedAgent(CompiledAgent):
     def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
         """As :meth:`Agent.observe`; now and then the model is checked, and a warning given if it is contradicted."""
         super().observe(h, s, a, next_s, disturbance)
-        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, kernels.SEEN]) % LOOK_EVERY == 0:
+        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, watch.SEEN]) % LOOK_EVERY == 0:
             self.look()
 
     def look(self) -> None:
@@ -214,16 +214,16 @@ class InformedAgent(CompiledAgent):
             )
 
     def _meet_outside(self, message: str) -> None:
-        self.inner.watch.tally[kernels.OUTSIDE] += 1
+        self.inner.watch.tally[watch.OUTSIDE] += 1
         self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions", stacklevel=5)
 
     def _meet_censored(self, h: int, s: int, a: int, s_next: int) -> None:
-        self.inner.watch.tally[kernels.CENSORED] += 1
+        self.inner.watch.tally[watch.CENSORED] += 1
         super()._meet_censored(h, s, a, s_next)
 
     def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
         """An error if nothing can be certified now, or after so many more episodes."""
-        hidden, outside = (int(self.inner.watch.tally[i]) for i in (kernels.CENSORED, kernels.OUTSIDE))
+        hidden, outside = (int(self.inner.watch.tally[i]) for i in (watch.CENSORED, watch.OUTSIDE))
         if hidden:
             raise ValueError(
                 f"an edge hid {hidden} disturbance(s) that were not measured, so that nothing can be certified; pass "
@@ -275,12 +275,12 @@ class InformedAgent(CompiledAgent):
         p
             The chance, about, with which a right model may be accused, at all times together.
         """
-        p, watch = real("p", p, 0, 1, open_low=True), self.inner.watch
+        p, seen = real("p", p, 0, 1, open_low=True), self.inner.watch
         if isinstance(self.estimator, OffsetPosterior) and self.system.boundary != "clip":
-            sums = recounted(self.told, self.learner.model, watch)
+            sums = recounted(self.told, self.learner.model, seen)
         else:
-            sums = watched(self.system, watch)
-        return check_model(self.system, watch, sums, p, settled=self.estimator is not None)
+            sums = watched(self.system, seen)
+        return check_model(self.system, seen, sums, p, settled=self.estimator is not None)
 
 
 def _constant(correction: NDArray[np.float64], error: NDArray[np.float64], half: int, precise: bool) -> float:

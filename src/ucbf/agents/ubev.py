@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.blind import BlindAgent
 from ucbf.checks import real
+from ucbf.kernels import tabular
 from ucbf.system import System
 
 
@@ -46,7 +46,7 @@ class UBEV(BlindAgent):
         del table["learned_steps"]
         # In the paper's units what follows step h spans H-h-1, and one more if a landing reward is part of it.
         span = H - 1.0 - np.arange(H) + (system.landing is not None) if self.units.scale == 1 else np.full(H, float(H))
-        self.learner = kernels.UBEVState(
+        self.learner = tabular.UBEVState(
             **table,
             **self.counts(),
             phi=np.zeros((H, S, A)),

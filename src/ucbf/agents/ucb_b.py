@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import log_term
 from ucbf.checks import real
+from ucbf.kernels import tabular
 from ucbf.system import System
 
 
@@ -45,7 +45,7 @@ class UCBB(BlindAgent):
         super().__init__(system, c=c, p=p)
         shape, table = system.f.shape, self.optimistic_table()
         del table["learned_steps"]
-        self.learner = kernels.UCBBState(
+        self.learner = tabular.UCBBState(
             **table,
             visits=np.zeros(shape, np.int64),
             total=np.zeros(shape),

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.informed import InformedAgent
 from ucbf.bonuses import bonus_of, scale_of
 from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
 from ucbf.estimators.base import Named
+from ucbf.kernels import averaged, repaired
 from ucbf.system import System
 from ucbf.units import in_paper_units
 
@@ -84,7 +84,7 @@ class UCBf(InformedAgent):
         if self.estimator is not None:
             chosen = chosen._replace(floor=0.0)
         known = bonus == "published" and system.last_step_is_known
-        learner = kernels.UCBfState(
+        learner = averaged.UCBfState(
             average=np.zeros((H, self.told.n_after)),
             weight=np.zeros(H),
             bonus=np.array(cap),
@@ -102,9 +102,9 @@ class UCBf(InformedAgent):
         if known:
             learner.weight[-1], learner.bonus[-1] = 1, 0
             learner.average[-1] = self.paid_at_the_end
-            kernels.ucb_f_greedy(self.told, learner, H - 1, True)
+            averaged.ucb_f_greedy(self.told, learner, H - 1, True)
         law = np.zeros((H, self.told.n_residuals))
-        self.learner = self.repairing(learner, kernels.RepairedUCBf, law, np.zeros(law.shape))
+        self.learner = self.repairing(learner, repaired.RepairedUCBf, law, np.zeros(law.shape))
 
     def _weight_and_bonus(self, h: int) -> tuple[float, float]:
         return float(self.inner.weight[h]), float(self.inner.bonus[h])

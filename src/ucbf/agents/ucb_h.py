@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import bonus_of, scale_of
 from ucbf.checks import real
+from ucbf.kernels import tabular
 from ucbf.system import System
 
 BONUSES = ("theorem", "experiment", "published")
@@ -46,7 +46,7 @@ class UCBH(BlindAgent):
     def __init__(self, system: System, *, c: float | None = None, p: float = 0.01, bonus: str = "published") -> None:
         c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, bonus=bonus)
-        self.learner = kernels.UCBHState(
+        self.learner = tabular.UCBHState(
             **self.optimistic_table(knows_last=bonus == "published"),
             visits=np.zeros(system.f.shape, np.int64),
             width=bonus_of(bonus, system, self.units, c=c, p=p).width,

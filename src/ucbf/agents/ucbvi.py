@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import bonus_of, scale_of
 from ucbf.checks import real, whole
+from ucbf.kernels import tabular
 from ucbf.system import System
 
 BONUSES = ("CH", "experiment", "published")
@@ -56,7 +56,7 @@ class UCBVI(BlindAgent):
     ) -> None:
         c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, bonus=bonus, episodes=whole("episodes", episodes, 1))
-        self.learner = kernels.UCBVIState(
+        self.learner = tabular.UCBVIState(
             **self.optimistic_table(knows_last=bonus == "published"),
             **self.counts(),
             bonus=np.zeros(system.f.shape),

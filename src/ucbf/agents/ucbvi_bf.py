@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ucbf import kernels
 from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import horizon_log_term
 from ucbf.checks import real, whole
+from ucbf.kernels import tabular
 from ucbf.system import System
 
 
@@ -46,7 +46,7 @@ class UCBVIBF(BlindAgent):
         c, p = real("c", c, 0), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, episodes=whole("episodes", episodes, 1))
         H, S, _ = system.f.shape
-        self.learner = kernels.UCBVIBFState(
+        self.learner = tabular.UCBVIBFState(
             **self.optimistic_table(),
             **self.counts(),
             arrived=np.zeros((H + 1, S)),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf import kernels
 from ucbf.agents.informed import InformedAgent
 from ucbf.certificates import FORMS, Certificate, Evidence, bracket
 from ucbf.checks import frozen, one_of, real
 from ucbf.disturbance import Disturbance
 from ucbf.estimators.base import Named
+from ucbf.kernels import counted, repaired, watch
 from ucbf.planning import check_law
 from ucbf.system import System
 
@@ -77,7 +77,7 @@ class UCBVIf(InformedAgent):
         self.prior = self._prior_counts(prior, weight, 1 if stationary else H)
         guess = np.zeros(R)
         guess[: system.n_possible] = 1 / system.n_possible
-        learner = kernels.UCBVIfState(
+        learner = counted.UCBVIfState(
             counts=np.array(self.prior),
             below=np.zeros_like(self.prior),
             above=np.zeros_like(self.prior),
@@ -92,8 +92,8 @@ class UCBVIf(InformedAgent):
             stale=np.ones(1, np.int64),
             **self.alert(),
         )
-        self._believe_prior(learner.watch)
-        self.learner = self.repairing(learner, kernels.RepairedUCBVIf, learner.counts, self.prior)
+        watch.believe_prior(self.told, learner.watch, self.prior)
+        self.learner = self.repairing(learner, repaired.RepairedUCBVIf, learner.counts, self.prior)
 
     def _prior_counts(self, prior: Disturbance | None, weight: float, rows: int) -> NDArray[np.float64]:
         """[L, R] what the prior is worth, in disturbances counted."""
@@ -110,16 +110,6 @@ class UCBVIf(InformedAgent):
         for i in np.flatnonzero((prior.pmf > 0).any(axis=0)):
             counts[:, system.fold(prior.values[i])] += episodes * prior.pmf[:, i]
         return frozen(counts)
-
-    def _believe_prior(self, watch: kernels.Watch) -> None:
-        """What the prior says of the residuals counts, for the model check, as if it had been seen."""
-        steps, before = watch.steps, watch.periods[0]
-        steps[:, kernels.SEEN] = self.prior.sum(axis=1) * len(self.prior) / self.system.horizon
-        steps[:, kernels.ORIGIN] = self.prior.argmax(axis=1)
-        kernels.expect_residuals(self.told, self.prior, steps)
-        before[:, kernels.COUNT] = steps[:, kernels.SEEN]
-        before[:, kernels.SUM] = steps[:, kernels.SEEN] * steps[:, kernels.MEAN]
-        before[:, kernels.SUM_OF_SQUARES] = steps[:, kernels.SQUARE] + before[:, kernels.SUM] * steps[:, kernels.MEAN]
 
     def moved_to(self, system: System) -> UCBVIf:
         """An agent that knows of W what this one does, in another system: other prices, other costs, the same W."""
@@ -157,7 +147,7 @@ class UCBVIf(InformedAgent):
         """The law of W as it is believed now; uniform over what may occur where nothing was seen."""
         self.renew()
         law = np.empty_like(self.inner.law)
-        kernels.believe(self.told, self.inner._replace(law=law), False)
+        counted.believe(self.told, self.inner._replace(law=law), False)
         return Disturbance(law / law.sum(axis=1, keepdims=True), low=self.system.residuals[0])
 
     def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:

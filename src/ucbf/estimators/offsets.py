@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf import kernels
 from ucbf.checks import real, whole
 from ucbf.estimators.base import Named
-from ucbf.system import LARGEST_TABLE, Mechanics, System
+from ucbf.kernels import offsets
+from ucbf.kernels.types import Mechanics
+from ucbf.system import LARGEST_TABLE, System
 
 
 class OffsetPosterior(Named):
@@ -48,10 +49,10 @@ class OffsetPosterior(Named):
         self,
         system: System,
         told: Mechanics,
-        model: kernels.Model,
+        model: offsets.Model,
         counts: NDArray[np.float64],
         prior: NDArray[np.float64],
-    ) -> kernels.Model:
+    ) -> offsets.Model:
         """The arrays that the compiled functions need. counts: [L, R] where the law is kept; prior: [L, R] at first."""
         (F, S, A), R, E = told.after.shape, told.n_residuals, 2 * system.slack + 1
         steps = max(F, len(prior))
@@ -60,8 +61,8 @@ class OffsetPosterior(Named):
                 f"OffsetPosterior would count {R} residuals for each of {steps * S * A} steps and pairs, more than "
                 f"{LARGEST_TABLE}; declare a narrower disturbance_range"
             )
-        belief = np.full(E, np.log((1 - kernels.TRUST) / max(E - 1, 1)))
-        belief[system.slack] = np.log(kernels.TRUST)
+        belief = np.full(E, np.log((1 - offsets.TRUST) / max(E - 1, 1)))
+        belief[system.slack] = np.log(offsets.TRUST)
         return model._replace(
             offsets=True,
             threshold=self.params["threshold"],
@@ -83,7 +84,7 @@ class OffsetPosterior(Named):
             stale=np.zeros(F * S * A, np.int64),
             spare=np.zeros(prior.shape),
             spare_posterior=np.zeros((F * S * A, E)),
-            amount=np.full(1, self.params["smoothing"] or kernels.SMOOTHINGS[0]),
+            amount=np.full(1, self.params["smoothing"] or offsets.SMOOTHINGS[0]),
             clock=np.zeros(3, np.int64),
         )
 
@@ -92,5 +93,5 @@ class OffsetPosterior(Named):
         barred = np.zeros((told.after.size, E))
         if system.boundary == "strict":
             f = told.after.reshape(-1, 1) + system.after_states[0] + np.arange(E) - system.slack
-            barred[(f < system.states[0]) | (f > system.states[-1])] = kernels.NEVER
+            barred[(f < system.states[0]) | (f > system.states[-1])] = offsets.NEVER
         return barred

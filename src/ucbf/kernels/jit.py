@@ -1,0 +1,106 @@
+"""How functions are compiled, and kept on disk.
+
+numba's own cache notices an edit only in the file of the function that it loads. A kernel is compiled into its callers,
+which stand in other files: so what is kept is valid for one text of this whole package, and for no other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# A function is optimised and turned to machine code once more inside each function that calls it, and inside each way
+# in to that one. So there is one way in, from Python, and only for what Python calls.
+ALL: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+INNER: Any = {"no_cpython_wrapper": True}
+UNCOUNTED: Any = {"_nrt": False}
+MERGED: Any = {"forceinline": True} | UNCOUNTED
+
+
+def compiled(function: Function) -> Function:
+    """Compile on first use, keep on disk, run without the GIL; IEEE arithmetic, so interpreted means the same."""
+    return _jit(function)
+
+
+def inlined(function: Function) -> Function:
+    """The same, merged into the compiled functions that call it, and without counting references to arrays.
+
+    Passing and counting two dozen arrays costs more than a loop. Such a function must not make or slice an array, nor
+    call a method of one.
+    """
+    return _jit(function, **MERGED)
+
+
+def inner(function: Function) -> Function:
+    """For a function that only compiled functions call: it is not prepared for Python, which would take longer."""
+    return _jit(function, **INNER)
+
+
+def source(kernel: Any) -> Any:
+    """What a kernel was compiled from: to compile it into its caller, or to run it interpreted."""
+    return getattr(kernel, "py_func", kernel)
+
+
+def _jit(function: Function, **options: bool) -> Function:
+    kernel: Any = cast(Any, numba.njit)(**ALL, **options)(function)
+    if hasattr(kernel, "_cache"):  # not where numba is told to compile nothing
+        with contextlib.suppress(RuntimeError):  # nowhere to keep it: a read-only installation without a home
+            kernel._cache = _Cache(function)
+    return cast(Function, kernel)
+
+
+@cache
+def stamp() -> str:
+    """A digest of every file of this package."""
+    texts = sorted((file.name, file.read_bytes()) for file in files(__package__).iterdir() if file.name.endswith(".py"))
+    return hashlib.sha256(repr(texts).encode()).hexdigest()
+
+
+class _Cache(FunctionCache):
+    """numba's cache of one function, for one text of the package. A damaged file counts as one that is not there."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        try:
+            of_the_file = self._cache_file._source_stamp
+            self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, (stamp(), of_the_file))
+        except AttributeError:
+            raise RuntimeError("this numba keeps files in another way, and could take old ones for new") from None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was kept; None if there is nothing, or nothing that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever numba makes of a damaged file
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep it, if there is room."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
+
+
+class _SealedFiles(IndexDataCacheFile):
+    """Files of compiled code that end with a digest of the rest: damaged code would crash the process."""
+
+    def _dump(self, content: Any) -> bytes:
+        written: bytes = super()._dump(content)
+        return written + hashlib.sha256(written).digest()
+
+    def _load_data(self, name: str) -> Any:
+        written = Path(self._data_path(name)).read_bytes()
+        if hashlib.sha256(written[:-32]).digest() != written[-32:]:
+            raise ValueError(f"{name} is damaged")
+        return super()._load_data(name)

@@ -1,0 +1,138 @@
+"""Act, then learn, episode by episode: the one loop for all compiled learners."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
+from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.learners import renew, update
+from ucbf.kernels.seen import as_seen
+from ucbf.kernels.types import Floats, Ints, Mechanics
+
+
+class Draws(NamedTuple):
+    """What befalls K episodes, drawn before the first."""
+
+    starts: Ints  # [K] first states
+    j: Ints  # [K, H] disturbances, as the world counts them
+    measured: Ints  # [K, H] the same, as the learner counts them
+    hidden: bool  # whether a clipped edge hides them from the learner
+
+
+@inlined
+def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions: Ints) -> float:
+    """One episode. j: [H] disturbances; states: [H+1] and actions: [H] are filled; returns the discounted return."""
+    m = arena.mechanics
+    collected: float = 0.0
+    weight = 1.0
+    states[0] = start
+    for h in range(m.horizon):
+        s = states[h]
+        a = policy[h, s]
+        z = m.after[h % len(m.after), s, a] + j[h]
+        actions[h] = a
+        states[h + 1] = m.next_state[z]
+        collected += weight * (m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z])
+        weight *= m.discount
+    collected += weight * m.terminal[states[m.horizon]]
+    return collected
+
+
+@compiled
+def episode(
+    arena: Arena,
+    told: Mechanics,
+    policy: Ints,
+    draws: Draws,
+    k: int,
+    v: Floats,
+    top: int,
+    states: Ints,
+    actions: Ints,
+    residuals: Ints,
+) -> tuple[float, float]:
+    """Play episode k of the draws; its gap and what was collected.
+
+    top: last step at which ``policy`` is not the one that v [H+1, S] belongs to
+    states: [H+1], actions, residuals: [H], filled here
+    """
+    evaluate(arena, policy, v, top)
+    collected = walk(arena, policy, draws.starts[k], draws.j[k], states, actions)
+    for h in range(told.horizon):
+        measured, hidden = draws.measured[k, h], draws.hidden
+        residuals[h] = as_seen(told, h, states[h], actions[h], states[h + 1], measured, hidden)
+    return gap_of(arena, v[0]), collected
+
+
+@compiled
+def run(
+    arena: Arena,
+    told: Mechanics,
+    learner: Any,
+    draws: Draws,
+    v: Floats,
+    acted: Ints,
+    gap: Floats,
+    reward: Floats,
+    switched: NDArray[np.bool_],
+) -> None:
+    """Act, then learn, for K episodes.
+
+    v: [H+1, S], its last row the terminal reward
+    acted: [H, S] the policy of the episode before
+    gap, reward, switched: [K], filled here
+    """
+    H = told.horizon
+    states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+    top = H - 1
+    for k in range(len(gap)):
+        top = max(top, renew(told, learner))
+        switched[k] = top >= 0 and replace_policy(acted, learner.policy)
+        gap[k], reward[k] = episode(arena, told, learner.policy, draws, k, v, top, states, actions, w)
+        top = -1
+        for h in range(H):
+            if update(told, learner, h, states[h], actions[h], states[h + 1], w[h]):
+                top = h
+
+
+@inlined
+def replace_policy(acted: Ints, policy: Ints) -> bool:
+    """Copy ``policy`` to ``acted``, both [H, S]; whether they differed."""
+    changed = False
+    for h in range(policy.shape[0]):
+        for s in range(policy.shape[1]):
+            changed |= keep_best(acted, h, s, policy[h, s])
+    return changed
+
+
+@compiled
+def run_update(told: Mechanics, learner: Any, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+    """One update, called from Python."""
+    return update(told, learner, h, s, a, s_next, j)
+
+
+@compiled
+def run_renewal(told: Mechanics, learner: Any) -> int:
+    """One renewal, called from Python."""
+    return renew(told, learner)
+
+
+@compiled
+def replay(told: Mechanics, learner: Any, j: Ints) -> None:
+    """Learn from disturbances alone. j: [K, H]."""
+    for k in range(j.shape[0]):
+        for h in range(j.shape[1]):
+            update(told, learner, h, -1, 0, 0, j[k, h])
+
+
+@compiled
+def relearn(told: Mechanics, learner: Any, states: Ints, actions: Ints, j: Ints) -> None:
+    """Learn from recorded episodes, as in :func:`run` but without the world. states: [K, H+1], actions, j: [K, H]."""
+    for k in range(len(actions)):
+        renew(told, learner)
+        for h in range(told.horizon):
+            update(told, learner, h, states[k, h], actions[k, h], states[k, h + 1], j[k, h])

@@ -1,0 +1,73 @@
+"""What is kept of compiled kernels: never an old one, never a damaged one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ucbf
+
+ANSWER = """
+import numpy as np, ucbf
+from ucbf.kernels.seen import residual
+told = ucbf.System(np.zeros((4, 1)), 0.0, 1).mechanics
+print(residual(told, 0, 0, 0, 3, 7), sum(residual.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package to edit, and a folder for what it keeps."""
+    shutil.copytree(Path(ucbf.__file__).parent, tmp_path / "ucbf", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def answer(copy):
+    """The disturbance of a step from 0 to 3 on a ring, where 7 was measured; how often compiled code was found."""
+    environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "kept")}
+    done = subprocess.run(
+        [sys.executable, "-c", ANSWER], capture_output=True, text=True, check=True, env=environment, cwd=copy
+    )
+    return tuple(map(int, done.stdout.split()))
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_an_edit_in_any_file_of_the_kernels_reaches_their_callers(copy):
+    assert answer(copy) == (3, 0)
+    assert answer(copy) == (3, 1)
+    edit(copy / "ucbf/kernels/types.py", "WRAP, CLIP, STRICT = range(3)", "CLIP, WRAP, STRICT = range(3)")
+    assert answer(copy) == (7, 0)  # the ring is taken for a clipped space now, whose edge hides W
+
+
+def test_damaged_compiled_code_is_compiled_again(copy):
+    assert answer(copy) == (3, 0)
+    kept = [path for path in (copy / "kept").rglob("*") if path.suffix in (".nbi", ".nbc")]
+    assert {path.suffix for path in kept} == {".nbi", ".nbc"}
+    for path in kept:  # as after a power cut
+        path.write_bytes(path.read_bytes()[:100])
+    assert answer(copy) == (3, 0)
+    assert answer(copy) == (3, 1)
+    for path in kept:
+        if path.suffix == ".nbc":
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 0x55
+            path.write_bytes(content)
+    assert answer(copy) == (3, 0)
+    assert answer(copy) == (3, 1)
+
+
+def test_without_room_for_compiled_code_it_is_not_kept(copy):
+    kept = copy / "kept"
+    kept.mkdir()
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n" + ANSWER
+    environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(kept)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=copy)
+    assert done.stdout.split() == ["3", "0"], done.stderr
