@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help figure1 figure2 evidence known quickstart test test-all mutants lint format bench clean
+.PHONY: help figure1 figure2 evidence known quickstart test test-all mutants attack lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
@@ -13,6 +13,7 @@ help:
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
 	@echo "make mutants      small bugs put into the package, and those that no test notices, in half an hour"
+	@echo "make attack       kills, faults, damaged and forged files, wrong tables and arguments, in ten minutes"
 	@echo "make bench        how fast the kernels are, against something in the same run"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
@@ -55,6 +56,9 @@ test-all: lint
 
 mutants: $(VENV)/.dev
 	$(BIN)/python benchmarks/mutants.py
+
+attack: $(VENV)/.dev
+	$(BIN)/python benchmarks/attack
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

@@ -1,0 +1,1 @@
+"""An attack on ucbf, in sections: each gives its cases."""
