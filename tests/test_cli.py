@@ -1,6 +1,7 @@
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -57,7 +58,7 @@ def test_status_counts_what_is_stored_and_names_what_is_damaged(folder, tmp_path
     damaged.write_bytes(b"x")
     said = ucbf("status", tmp_path).stdout
     assert "tiny: 0 of 9 runs are stored" in said
-    assert f"damaged: {damaged}; the next run computes it again" in said
+    assert f"damaged: {damaged}; the next run computes what is missing" in said
     drawn = ucbf("plot", tmp_path, check=False)
     assert drawn.returncode == 2
     assert drawn.stderr.startswith(f"ucbf: {damaged} is damaged; run the study again")
@@ -65,6 +66,15 @@ def test_status_counts_what_is_stored_and_names_what_is_damaged(folder, tmp_path
         f"{damaged} was damaged; its runs were computed again"
         in ucbf("run", folder / "study.toml", "--out", tmp_path).stderr
     )
+
+
+def test_status_promises_nothing_about_a_damaged_file_that_no_run_needs(folder, tmp_path):
+    ucbf("run", folder / "study.toml", "--out", tmp_path)
+    foreign = tmp_path / "runs" / f"{'0' * 16}-{'0' * 16}.parquet"
+    foreign.write_bytes(b"junk")
+    said = ucbf("status", tmp_path).stdout
+    assert said.splitlines()[1] == f"damaged: {foreign}; no run is missing, so that it can be deleted"
+    assert "UCB-f" in ucbf("plot", tmp_path).stdout
 
 
 @pytest.mark.parametrize("options", [[], ["--band", "ci", "--scale", "log"], ["--scale", "loglog"]])
@@ -165,17 +175,126 @@ def test_a_study_that_fails_says_what_failed_and_how_to_go_on(folder, tmp_path):
     )
 
 
-def test_an_agent_that_fails_ends_the_study_with_its_name(folder, tmp_path):
-    (tmp_path / "failing.py").write_text(
-        "import ucbf\nclass Failing(ucbf.UCBH):\n    def run(self, *given):\n        raise RuntimeError('it broke')\n"
-    )
-    (tmp_path / "study.toml").write_text(STUDY.replace('"UCB-H"', '"failing:Failing"'))
+OWN = """
+import sys, ucbf; print("imported")
+class Fails(ucbf.UCBH):
+    def run(self, *given):
+        raise RuntimeError("it broke")
+class Exits(ucbf.UCBH):
+    def run(self, *given):
+        sys.exit(7)
+class Tells(ucbf.UCBH):
+    def run(self, *given):
+        print("told")
+        super().run(*given)
+class Dies(ucbf.UCBH):
+    def run(self, *given):
+        import os
+        os._exit(3)
+first = []
+def world(seed) -> ucbf.World:
+    first.append(seed)
+    if seed != first[0]:
+        raise RuntimeError("no such place")
+    return ucbf.random_world(n_states=6, n_actions=2, horizon=3, max_disturbance=2, seed=seed)
+"""
+
+
+def own_study(folder, agent="UCB-H", world=""):
+    """A study that names code: some of it fails."""
+    (folder / "own.py").write_text(OWN)
+    agents = f'[[agents]]\nname = "UCB-f"\n[[agents]]\nname = "{agent}"\n'
+    world = world or "n_states = 6\nn_actions = 2\nhorizon = 3\nmax_disturbance = 2"
+    (folder / "study.toml").write_text(f'name = "own"\nepisodes = 20\nworlds = 3\n[world]\n{world}\n{agents}')
+
+
+FAILURES = [
+    ("own:Fails", "", "'Fails' failed in world 0 with {'n_states': 6, 'n_actions': 2, ", "RuntimeError: it broke", 5),
+    ("own:Exits", "", "'Exits' failed in world 0 with {'n_states': 6, 'n_actions': 2, ", "SystemExit: 7", 8),
+    ("UCB-H", 'kind = "own:world"', "world 1 with {} failed: ", "RuntimeError: no such place", 21),
+]
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("agent", "world", "what", "error", "line"), FAILURES)
+def test_code_that_fails_is_named_with_its_place_and_what_is_kept(tmp_path, engine, agent, world, what, error, line):
+    own_study(tmp_path, agent, world)
+    options = ["--trust", "--engine", engine, "--jobs", 1]
+    done = ucbf("run", "study.toml", *options, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ucbf: {what}")
+    kept = "finished runs are kept in results/own: code that is changed needs another --out"
+    assert last.endswith(f"{error}; {kept}")
+    assert f'own.py", line {line}, in ' in done.stderr
+
+
+def test_code_is_not_run_unless_it_is_trusted(tmp_path):
+    own_study(tmp_path, "own:Fails")
     done = ucbf("run", "study.toml", cwd=tmp_path, check=False)
     assert done.returncode == 2
+    assert done.stderr.startswith("ucbf: study.toml:12: agents[1].name: 'own:Fails' is code: the module 'own' would ")
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_agents_print_is_not_taken_for_a_result(tmp_path):
+    own_study(tmp_path, "own:Tells")
+    done = ucbf("run", "study.toml", "--trust", cwd=tmp_path)
+    assert done.stdout == "6 runs computed, 0 were there: results/own\n"
+    assert "imported\n" in done.stderr
+    assert "told\n" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_ray_worker_that_always_dies_ends_the_study(tmp_path):
+    own_study(tmp_path, "own:Dies")
+    options = ["--trust", "--engine", "ray", "--jobs", 1]
+    done = ucbf("run", "study.toml", *options, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == (
+        "ucbf: a worker of the Ray cluster died 4 times over the same runs; finished runs are kept in results/own: "
+        "mend it, and the same command goes on"
+    )
+
+
+def test_an_address_without_a_cluster_is_refused(folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        options = ["--engine", "ray", "--ray-address", address, "--out", "nowhere"]
+        done = ucbf("run", "study.toml", *options, cwd=folder, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ucbf: 'Failing' failed in world 0 with ")
-    assert last.endswith("RuntimeError: it broke; finished runs are kept")
-    assert "in run" in done.stderr  # where in the user's file
+    assert last.startswith(f"ucbf: no Ray cluster answers at {address} (")
+    assert last.endswith("finished runs are kept in nowhere: mend it, and the same command goes on")
+
+
+def test_any_other_failure_is_one_line_too(folder):
+    code = """
+import pyarrow as pa
+from ucbf.studies import store
+def broken(*given, **named): raise pa.ArrowInvalid("no such codec")
+store.pq.write_table = broken
+from ucbf.cli import main
+main()
+"""
+    command = [sys.executable, "-c", code, "run", "study.toml", "--out", "arrow"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == [
+        "ucbf: the study failed: pyarrow.lib.ArrowInvalid: no such codec; finished runs are kept in arrow: the same "
+        "command goes on from there"
+    ]
+
+
+@pytest.mark.parametrize("name", ["summary.md", "figure.svg"])
+def test_a_table_or_picture_that_cannot_be_written_is_named(folder, tmp_path, name):
+    ucbf("run", folder / "study.toml", "--out", tmp_path)
+    (tmp_path / name).mkdir()
+    done = ucbf("plot", tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"ucbf: {tmp_path / name} could not be written: Is a directory; make room, or mend")
+    assert done.stderr.count("\n") == 1
 
 
 def interrupted(cwd, until=lambda: True, **env):

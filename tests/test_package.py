@@ -1,6 +1,8 @@
 import subprocess
 import sys
 import textwrap
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +48,18 @@ def test_it_works_where_compiled_code_cannot_be_kept():
 def test_functions_are_not_hidden_by_modules_of_the_same_name():
     code = "import ucbf.simulation, ucbf.planning, ucbf; print(callable(ucbf.simulate), callable(ucbf.optimal))"
     assert python(code) == "True True"
+
+
+def test_it_works_from_a_zip_file(tmp_path):
+    package = Path(ucbf.__file__).parent
+    with zipfile.ZipFile(tmp_path / "ucbf.zip", "w") as archive:
+        for path in [*package.rglob("*.py"), package / "__init__.pyi"]:
+            archive.write(path, path.relative_to(package.parent))
+    code = f"""
+        import os, sys
+        os.environ["NUMBA_CACHE_DIR"] = {str(tmp_path)!r}
+        sys.path.insert(0, {str(tmp_path / "ucbf.zip")!r})
+        import ucbf
+        print(ucbf.__file__, ucbf.optimal(ucbf.random_world(n_states=3, lipschitz=None)).v.shape)
+    """
+    assert python(textwrap.dedent(code)) == f"{tmp_path}/ucbf.zip/ucbf/__init__.py (11, 3)"

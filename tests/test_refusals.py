@@ -121,7 +121,7 @@ MISTAKES = {
 }
 
 
-def odd(regret=1, seed=0):
+def odd(regret=1, seed=0) -> ucbf.World:
     """A world with an odd parameter."""
     return ucbf.random_world(n_states=6, n_actions=2, horizon=3, seed=seed)
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import pkgutil
 import re
-from pathlib import Path
 from typing import Any
 
 from ucbf.registration import register_when_imported as _register_when_imported
 
 __version__ = "0.1.0"
 
-_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_STUB = (pkgutil.get_data("ucbf", "__init__.pyi") or b"").decode()  # from a zip file too
 _HOMES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, flags=re.MULTILINE)}
 __all__ = ["__version__", *_HOMES]
 

@@ -7,21 +7,20 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter, Token
 
 from ucbf import __version__
-from ucbf.errors import UserError, place_name
+from ucbf.cli_output import progress_bar, publish, save
+from ucbf.errors import FailedError, UserError, in_a_line, place_name
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ucbf.studies.spec import Study
 
 app = App(
@@ -127,21 +126,24 @@ def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     title = f"H = {table1.HORIZON}, regret of {sizes.episodes} episodes; ± two standard errors"
     pictures = save(folder, "table1", lambda figures: figures.growth_figure(measured, sizes))
     cells, numbers = [list(row.values()) for row in rows], table1.numbers(measured, sizes)
-    _publish(folder, "table1", list(rows[0]), cells, numbers, title, pictures)
+    publish(folder, "table1", list(rows[0]), cells, numbers, title, pictures)
 
 
 @app.command
-def run(study: Path, /, *, running: Running = HERE) -> None:
+def run(study: Path, /, *, running: Running = HERE, trust: Annotated[bool, Parameter(negative=())] = False) -> None:
     """Run the study in a TOML file, or what is missing of it.
 
     Parameters
     ----------
     study
         The file.
+    trust
+        Run the code that the file names (module:Class), installed or beside it; without, such a file is refused.
     """
     from ucbf.studies.spec import read_study
 
-    asked = read_study(study)
+    with redirect_stdout(sys.stderr):  # what the code that it names says
+        asked = read_study(study, trust=trust)
     _run(asked, running.out or Path("results") / asked.name, running)
 
 
@@ -159,9 +161,11 @@ def status(folder: Path, /) -> None:
 
     store = Store.open(folder)
     wanted = {run.id for run in runs_of(store.study)}
-    print(f"{store.study.name}: {len(wanted & stored_runs(store))} of {len(wanted)} runs are stored in {folder}")
+    missing = len(wanted - stored_runs(store))
+    print(f"{store.study.name}: {len(wanted) - missing} of {len(wanted)} runs are stored in {folder}")
     for path in store.shards()[1]:
-        print(f"damaged: {path}; the next run computes it again")
+        remedy = "the next run computes what is missing" if missing else "no run is missing, so that it can be deleted"
+        print(f"damaged: {path}; {remedy}")
 
 
 @app.command
@@ -200,7 +204,7 @@ def _run(study: Study, folder: Path, running: Running) -> bool:
     from ucbf.studies.runner import run_study
 
     try:
-        with progress_bar() as progress:
+        with redirect_stdout(sys.stderr), progress_bar() as progress:  # of what agents and Ray say
             outcome = run_study(
                 study,
                 folder,
@@ -214,15 +218,27 @@ def _run(study: Study, folder: Path, running: Running) -> bool:
     except KeyboardInterrupt:
         print(f"stopped; finished runs are kept in {folder}: the same command goes on from there", file=sys.stderr)
         raise
-    except OSError as error:
-        raise UserError(
-            f"a result could not be written: {error.strerror or error}; finished runs are kept in {folder}: make room, "
-            "or mend what is wrong there, and the same command goes on"
-        ) from None
+    except Exception as error:
+        if isinstance(error, UserError) and not isinstance(error, FailedError):
+            raise  # a refusal of what was asked for
+        raise UserError(_explained(error, folder)) from None
     for path in outcome.damaged:
         print(f"{path} was damaged; its runs were computed again", file=sys.stderr)
     print(f"{outcome.computed} runs computed, {outcome.total - outcome.computed} were there: {folder}")
     return running.shard == "1/1"
+
+
+def _explained(error: Exception, folder: Path) -> str:
+    """What failed, what is kept and how to go on."""
+    said, remedy = f"the study failed: {in_a_line(error)}", "the same command goes on from there"
+    if isinstance(error, FailedError):
+        print(error.trace, file=sys.stderr, end="")
+        said = str(error)
+        remedy = "code that is changed needs another --out" if error.trace else "mend it, and the same command goes on"
+    elif isinstance(error, OSError):
+        said = f"a result could not be written: {error.strerror or error}"
+        remedy = "make room, or mend what is wrong there, and the same command goes on"
+    return f"{said}; finished runs are kept in {folder}: {remedy}"
 
 
 def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
@@ -234,7 +250,7 @@ def _draw(folder: Path, band: str, scale: str, *more: Path) -> None:
     columns, rows = reports.heading(results), reports.summary(results)
     title = f"{results.study.name}: {results.study.episodes} episodes"
     pictures = save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
-    _publish(
+    publish(
         folder, "summary", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
     )
 
@@ -248,101 +264,9 @@ def _draw_paired(folder: Path, *more: Path) -> None:
     columns, rows = reports.PAIRED, reports.paired(results)
     title = f"{results.study.name}: {results.study.episodes} episodes"
     pictures = save(folder, "regret", lambda figures: figures.regret_figure(results))
-    _publish(
+    publish(
         folder, "paired", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
     )
-
-
-def _publish(
-    folder: Path,
-    name: str,
-    columns: list[str],
-    shown: list[list[str]],
-    rows: list[dict[str, Any]],
-    title: str,
-    pictures: list[str],
-) -> None:
-    """Write a table as Markdown, as shown, and as CSV, every number in full; print it, and what was written."""
-    from ucbf import reports
-    from ucbf.files import write_whole
-
-    write_whole(folder / f"{name}.md", reports.markdown_table(columns, shown).encode())
-    write_whole(folder / f"{name}.csv", reports.comma_separated(rows).encode())
-    _print_table(columns, shown, title)
-    print(f"written to {folder}: {', '.join([f'{name}.md', f'{name}.csv', *pictures])}")
-
-
-def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
-    """A table on the terminal; a first cell that repeats is left out."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(*columns, box=None, title=title)
-    last = ""
-    for row in rows:
-        table.add_row("" if row[0] == last else escape(row[0]), *map(escape, row[1:]))
-        last = row[0]
-    Console(width=None if sys.stdout.isatty() else 150).print(table)
-
-
-def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[str]:
-    """Draw a figure and write it as PNG, SVG and PDF; the names of the files."""
-    import io
-
-    from ucbf.files import write_whole
-
-    try:
-        from ucbf import figures
-    except ImportError:
-        raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
-    figure = draw(figures)
-    names = []
-    for kind in ("png", "svg", "pdf"):
-        content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=160)
-        names.append(f"{name}.{kind}")
-        write_whole(folder / names[-1], content.getvalue())
-    return names
-
-
-@contextmanager
-def progress_bar(what: str = "runs") -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, a line for every few percent elsewhere; both on standard error."""
-    if not sys.stderr.isatty():
-        last = -1
-
-        def say(done: int, total: int) -> None:
-            nonlocal last
-            percent = 5 * (20 * done // total)
-            if percent > last:
-                last = percent
-                print(f"{done} of {total} {what} ({percent} %)", file=sys.stderr, flush=True)
-
-        yield say
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    parts = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=None, rate="")
-        first: list[int] = []
-
-        def show(done: int, total: int) -> None:
-            first.append(done)
-            elapsed = bar.tasks[task].elapsed or 0.0
-            rate = f"{(done - first[0]) / elapsed:.1f} a second" if elapsed and done > first[0] else ""
-            bar.update(task, completed=done, total=total, rate=rate)
-
-        yield show
 
 
 INTERRUPTED = threading.Event()

@@ -11,7 +11,8 @@ from cyclopts import App, Parameter
 
 from ucbf import advice, data
 from ucbf.checks import whole
-from ucbf.cli import progress_bar, read_whole, save
+from ucbf.cli import read_whole
+from ucbf.cli_output import progress_bar, save
 from ucbf.errors import UserError
 from ucbf.files import write_whole
 from ucbf.reports import comma_separated

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 Place = tuple[str | int, ...]
 
 
@@ -11,6 +13,19 @@ class UserError(ValueError):
     def __init__(self, message: str, place: Place = ()) -> None:
         super().__init__(message)
         self.place = place
+
+
+class FailedError(UserError):
+    """Work that was under way failed. ``trace`` says where, if in code of the user's own."""
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+def in_a_line(error: BaseException) -> str:
+    """What Python says of an error in the last line: "KeyError: 'x'"."""
+    return traceback.format_exception_only(error)[-1].strip()
 
 
 def place_name(place: Place) -> str:

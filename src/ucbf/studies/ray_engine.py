@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
 import ray
+from ray.exceptions import RayTaskError, WorkerCrashedError
+
+from ucbf.errors import FailedError
+from ucbf.studies.names import BESIDE, search
 
 P = ParamSpec("P")
 T = TypeVar("T")
+ANSWER_SECONDS = 10.0  # for an address to answer at all
+START_SECONDS = 60.0  # for a cluster to be joined or started
+WATCH_SECONDS = 5.0  # between looks whether the cluster is still there; Ray itself ends the process after a minute
+LEAVE_SECONDS = 5.0  # for a cluster to be left after a failure
+RETRIES = 3  # of a task whose worker died, as it may on machines that come and go
 
 
 class RayExecutor(Executor):
@@ -22,24 +33,114 @@ class RayExecutor(Executor):
         started: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
         paths = os.pathsep.join(path for path in sys.path if path)  # workers find a user's module where we found it
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(
+        if address and (silence := _silence(address)):
+            raise FailedError(f"no Ray cluster answers at {address} ({silence}); pass its address as HOST:PORT")
+        self._pending: set[Future[Any]] = set()
+        self._membership = _Membership(
+            self._fail,
             address=address,
             log_to_driver=False,
             logging_level=logging.ERROR,
             runtime_env={"env_vars": {"PYTHONPATH": paths}},
             **started,
         )
-        self._remote: Any = ray.remote(_call)
+        self._remote: Any = ray.remote(max_retries=RETRIES)(_call)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Compute fn(*args) on the cluster."""
-        future: Future[T] = self._remote.remote(fn, args, kwargs).future()
+        future: Future[T] = Future()
+        of_ray = self._remote.remote(BESIDE.folders, fn, args, kwargs).future()
+        self._pending.add(future)
+        of_ray.add_done_callback(lambda done: self._hand_over(done, future))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster; one that was started here ends."""
-        ray.shutdown()
+        self._membership.leave.set()
+        self._membership.join(None if wait else LEAVE_SECONDS)
+
+    def _hand_over(self, done: Future[T], future: Future[T]) -> None:
+        """What came of a task, with the error as it was raised, not as Ray wraps it."""
+        if not self._claim(future):
+            return
+        error = done.exception()
+        if error is None:
+            future.set_result(done.result())
+        elif isinstance(error, RayTaskError):
+            future.set_exception(error.cause)
+        elif isinstance(error, WorkerCrashedError):
+            future.set_exception(
+                FailedError(f"a worker of the Ray cluster died {RETRIES + 1} times over the same runs")
+            )
+        else:
+            future.set_exception(FailedError(f"the Ray cluster failed: {_first_line(error)}"))
+
+    def _fail(self, said: str) -> None:
+        for future in filter(self._claim, list(self._pending)):
+            future.set_exception(FailedError(f"the Ray cluster failed: {said}"))
+
+    def _claim(self, future: Future[Any]) -> bool:
+        """Whether nobody has answered a task yet; two threads may want to."""
+        try:
+            self._pending.remove(future)
+        except KeyError:
+            return False
+        return True
 
 
-def _call(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _call(folders: list[str], fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    search(folders)
     return fn(*args, **kwargs)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _silence(address: str) -> str:
+    """Why nobody answers at an address, which Ray itself would ask for minutes; empty if somebody does."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():  # a name, such as auto: Ray knows at once
+        return ""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        return str(error)
+    return ""
+
+
+class _Membership(threading.Thread):
+    """Joins a cluster, and leaves it when told to.
+
+    A thread of its own, since ``ray.init`` may wait for ever; it stays, since a cluster that is started ends with the
+    thread that started it.
+    """
+
+    def __init__(self, fail: Callable[[str], None], **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.fail, self.options, self.failed = fail, options, ""
+        self.joined, self.leave = threading.Event(), threading.Event()
+        self.start()
+        if not self.joined.wait(START_SECONDS):
+            self.failed = f"no answer within {START_SECONDS:g} seconds"
+        if self.failed:
+            what = f"be joined at {options['address']}" if options["address"] else "be started on this machine"
+            raise FailedError(f"a Ray cluster could not {what}: {self.failed}")
+
+    def run(self) -> None:
+        """Join, stay while the head of the cluster answers, leave."""
+        try:
+            ray.init(**self.options)
+            head = ray.get_runtime_context().gcs_address
+        except Exception as error:
+            self.failed = _first_line(error)
+            self.joined.set()
+            return
+        self.joined.set()
+        by_proxy = str(self.options["address"]).startswith("ray://")  # which alone can reach the head
+        while not self.leave.wait(WATCH_SECONDS):
+            silence = "" if by_proxy else _silence(head)
+            if silence:
+                self.fail(f"its head at {head} does not answer any more ({silence})")
+                return
+        ray.shutdown()

@@ -6,8 +6,10 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +17,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ucbf.agents import AGENTS
 from ucbf.checks import one_of
-from ucbf.errors import UserError
-from ucbf.files import digest
+from ucbf.errors import FailedError, UserError, in_a_line
 from ucbf.planning import evaluate, greedy, optimal
 from ucbf.simulation import simulate
 from ucbf.studies.engines import ENGINES, executor_of
-from ucbf.studies.spec import CHECKPOINTS, COLUMNS, Run, Study, build_agent, build_world, runs_of
-from ucbf.studies.store import Store
+from ucbf.studies.names import WORLDS
+from ucbf.studies.spec import CHECKPOINTS, Run, Study, build_agent, build_world, runs_of
+from ucbf.studies.store import CURVES, Store, run_schema, shard_name
 
 UPDATES_PER_SHARD = 2e9  # a second or two of UCB-f: what a kill may cost a worker
 MOST_WORLDS_PER_SHARD = 10
@@ -54,7 +57,7 @@ class Outcome(NamedTuple):
 
 def tasks_of(study: Study) -> list[Task]:
     """All runs, in shards. The split depends on the study alone."""
-    tasks, schema = [], _schema(study)
+    tasks, schema = [], run_schema(study)
     for _, of_panel in itertools.groupby(runs_of(study), key=lambda run: run.panel):
         worlds = [list(group) for _, group in itertools.groupby(of_panel, key=lambda run: run.world)]
         system = build_world(worlds[0][0]).system
@@ -62,8 +65,7 @@ def tasks_of(study: Study) -> list[Task]:
         size = int(min(max(1, UPDATES_PER_SHARD // updates), MOST_WORLDS_PER_SHARD))
         for first in range(0, len(worlds), size):
             runs = [run for world in worlds[first : first + size] for run in world]
-            shard = digest("".join(run.id for run in runs).encode())
-            tasks.append(Task(shard, runs, schema))
+            tasks.append(Task(shard_name(run.id for run in runs), runs, schema))
     return tasks
 
 
@@ -166,17 +168,14 @@ def execute(task: Task, called_off: threading.Event | None = None) -> dict[str, 
     rows, curves = [], []
     for _, group in itertools.groupby(task.runs, key=lambda run: run.world):
         runs = list(group)
-        world = build_world(runs[0])
-        best = value_of(world.start, optimal(world).v)
-        greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
+        where = f"world {runs[0].world} with {runs[0].world_params}"
+        with _named(f"{where} failed", runs[0].kind in WORLDS):
+            world = build_world(runs[0])
+            best = value_of(world.start, optimal(world).v)
+            greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
         for run in runs:
-            try:
+            with _named(f"{run.label!r} failed in {where}", run.agent in AGENTS):
                 done = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(called_off))
-            except StoppedError:
-                raise
-            except Exception as error:
-                where = f"{run.label!r} failed in world {run.world} with {run.world_params}"
-                raise UserError(f"{where}: {type(error).__name__}: {error}; finished runs are kept") from error
             rows.append(row_of(run, done.gap, done.switches, greedy_gap, best))
             kept = recorded(run.episodes, run.record)
             of_run = {"gap": done.gap[kept - 1], "regret": done.regret[kept - 1]}
@@ -184,24 +183,16 @@ def execute(task: Task, called_off: threading.Event | None = None) -> dict[str, 
     return {"runs": pa.Table.from_pylist(rows, schema=task.schema), "curves": pa.concat_tables(curves)}
 
 
-def _schema(study: Study) -> pa.Schema:
-    """Of the table of runs: the same for all shards."""
-    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
-    params = {}
-    for key in study.world.extra():
-        types = {type(panel[key]) for panel in study.panels()}
-        params[key] = kinds[types.pop()] if len(types) == 1 else pa.float64() if types == {int, float} else pa.string()
-    text = {"run", "label", "agent", "agent_params", "kind"}
-    whole = {"panel", "world", "world_seed", "draw_seed", "episodes", "settled", "switches"}
-
-    def kind(name: str) -> pa.DataType:
-        return pa.string() if name in text else pa.int64() if name in whole else pa.float64()
-
-    before, after = ([(name, kind(name)) for name in names] for names in COLUMNS)
-    return pa.schema([*before, *params.items(), *after])
-
-
-CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64()), ("regret", pa.float64())])
+@contextmanager
+def _named(what: str, ours: bool) -> Iterator[None]:
+    """Say ``what`` failed if something does, and where, unless in code that is ours."""
+    try:
+        yield
+    except StoppedError:
+        raise
+    except (Exception, SystemExit) as error:
+        trace = "" if ours else "".join(traceback.format_exception(error))
+        raise FailedError(f"{what}: {in_a_line(error)}", trace) from error
 
 
 def value_of(start: NDArray[np.float64], v: NDArray[np.float64]) -> float:

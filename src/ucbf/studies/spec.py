@@ -9,27 +9,26 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import math
 import re
-import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ucbf.agents import AGENTS, Agent
 from ucbf.checks import one_of
-from ucbf.errors import Place, UserError, place_name
+from ucbf.errors import Place, UserError, in_a_line, place_name
 from ucbf.files import digest
-from ucbf.world import World, corrupt, random_world
+from ucbf.studies.names import agent_class, search, world_maker
+from ucbf.world import World, corrupt
 
 Value = bool | int | float | str
 Several = Annotated[list[Value], Field(min_length=1)]
-WORLDS: dict[str, Callable[..., World]] = {"random": random_world}
 CHECKPOINTS = (100, 1000, 5000)  # episodes whose gap the table of runs gives
 COLUMNS = (  # of the table of runs, before and after the parameters of the world
     ("run", "panel", "world", "label", "agent", "model_error", "agent_params", "kind"),
@@ -45,6 +44,9 @@ COLUMNS = (  # of the table of runs, before and after the parameters of the worl
         "switches",
     ),
 )
+MOST_RUNS = 1_000_000  # half a minute and 600 MB of bookkeeping
+MOST_CURVES = 10_000  # each is built once, to check it
+FEWER = "give fewer, or divide it into several studies"
 RESULT_VERSION = 3  # part of every run's id: a change of what a run computes makes old results foreign
 
 
@@ -63,6 +65,11 @@ class Part(BaseModel):
         given = self.model_dump(exclude_none=True)
         lists = [v if isinstance(v, list) else [v] for v in given.values()]
         return [dict(zip(given, chosen, strict=True)) for chosen in itertools.product(*lists)]
+
+    def number_of_variants(self) -> int:
+        """How many they are."""
+        given = self.model_dump(exclude_none=True).values()
+        return math.prod(len(value) for value in given if isinstance(value, list))
 
     def varied(self) -> list[str]:
         """The parameters that are lists."""
@@ -99,12 +106,22 @@ class Study(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[\w][\w.-]*$")] = "study"  # also of its folder
-    episodes: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)] = 5000
+    episodes: Annotated[int, Field(strict=True, ge=1, le=100_000_000)] = 5000  # a run holds some numbers for each
     worlds: Annotated[int, Field(strict=True, ge=1)] = 50
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
-    record: Annotated[int, Field(strict=True, ge=2)] = 400  # how many episodes of each curve are kept
+    record: Annotated[int, Field(strict=True, ge=2, le=1_000_000)] = 400  # how many episodes of each curve are kept
     world: WorldSpec = Field(default_factory=lambda: WorldSpec.model_validate({}))
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _not_endless(self) -> Self:
+        curves = self.world.number_of_variants() * sum(spec.number_of_variants() for spec in self.agents)
+        if curves > MOST_CURVES:
+            raise ValueError(f"the study has {curves} curves (an agent in a panel); it may have {MOST_CURVES}; {FEWER}")
+        if self.worlds * curves > MOST_RUNS:
+            asked = f"{self.worlds * curves} runs ({curves} curves in {self.worlds} worlds)"
+            raise ValueError(f"the study has {asked}; it may have {MOST_RUNS}; {FEWER}")
+        return self
 
     def panels(self) -> list[dict[str, Any]]:
         """The combinations of world parameters."""
@@ -168,12 +185,12 @@ NOT_PARAMETERS = ("name", "label", "model_error", "told_error")  # of an agent's
 
 def runs_of(study: Study) -> list[Run]:
     """Every run: panel by panel, world by world, agent by agent. World i has the same seeds whatever the agents."""
-    runs = []
+    runs, variants = [], study.variants()
     for p, panel in enumerate(study.panels()):
         world_params = {k: v for k, v in panel.items() if k != "kind"}
         for i in range(study.worlds):
             seeds = [int(s) >> 1 for s in np.random.SeedSequence([study.seed, i]).generate_state(3, np.uint64)]
-            for _, variant in study.variants():
+            for _, variant in variants:
                 params = {k: v for k, v in variant.items() if k not in NOT_PARAMETERS}
                 error = float(variant["model_error"])
                 told = float(variant.get("told_error", error))
@@ -204,46 +221,19 @@ def build_agent(run: Run, world: World) -> Agent:
     return kind(told, **run.agent_params, **law)
 
 
-def agent_class(name: str) -> type[Agent]:
-    """The class of that name: ucbf's own, of an entry point in the group "ucbf.agents", or "module:Class"."""
-    if name in AGENTS:
-        return AGENTS[name]
-    if ":" in name:
-        found = _imported(name)
-    else:
-        installed = {point.name: point for point in entry_points(group="ucbf.agents")}
-        found = installed[one_of("agent", name, [*AGENTS, *installed])].load()
-    if not (isinstance(found, type) and issubclass(found, Agent)):
-        raise ValueError(f"{name} is {found!r:.60}; it must be a subclass of ucbf.Agent")
-    return found
-
-
-def world_maker(kind: str) -> Callable[..., World]:
-    """The function of that name: in ``WORLDS``, or "module:function"."""
-    maker: Callable[..., World] = _imported(kind) if ":" in kind else WORLDS[one_of("world", kind, WORLDS)]
-    if not callable(maker):
-        raise ValueError(f"{kind} is {maker!r:.60}; it must be a function that returns a ucbf.World")
-    return maker
-
-
-def _imported(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:
-        raise ValueError(
-            f"{name!r} cannot be imported ({type(error).__name__}: {error}); write module:Class, with the module "
-            "installed or beside the file"
-        ) from None
+def code_of(study: Study) -> dict[Place, str]:
+    """The names that ask for code to be imported, by their place: "module:Class"."""
+    names: dict[Place, str] = {("world", "kind"): study.world.kind}
+    names |= {("agents", i, "name"): spec.name for i, spec in enumerate(study.agents)}
+    return {place: name for place, name in names.items() if ":" in name}
 
 
 def sources_of(study: Study) -> dict[str, str]:
     """A digest of the file of every class or function that is not ucbf's own: results hold only for it."""
     found = {}
-    for name in [study.world.kind, *(spec.name for spec in study.agents)]:
-        if ":" in name:
-            path = inspect.getsourcefile(_imported(name))
-            found[name] = digest(Path(path).read_bytes()) if path else ""
+    for place, name in code_of(study).items():
+        path = inspect.getsourcefile(world_maker(name) if place[0] == "world" else agent_class(name))
+        found[name] = digest(Path(path).read_bytes()) if path else ""
     return found
 
 
@@ -263,8 +253,9 @@ def check(study: Study) -> None:
         _check_names(("agents", i), {**spec.extra(), **asked}, known)
     places = [i for i, _ in study.variants()]
     labels = [str(variant["label"]) for _, variant in study.variants()]
+    counts = Counter(labels)
     for i, label in zip(places, labels, strict=True):
-        if labels.count(label) > 1:
+        if counts[label] > 1:
             raise UserError(f"two agents are called {label!r}; give one a label of its own", ("agents", i))
     first = runs_of(study.model_copy(update={"worlds": 1}))
     if len({run.id for run in first}) < len(first):
@@ -276,24 +267,30 @@ def check(study: Study) -> None:
                 world = build_world(run)
             place = ("agents", places[position % len(places)])
             build_agent(run, world)
-        except Exception as error:
-            if isinstance(error, TypeError | ValueError):
-                raise UserError(str(error), place) from None
-            raise UserError(f"{type(error).__name__}: {error}", place) from error
+        except (TypeError, ValueError) as error:
+            raise UserError(str(error), place) from None
+        except (Exception, SystemExit) as error:
+            raise UserError(in_a_line(error), place) from error
 
 
 def make_study(content: dict[str, Any]) -> Study:
-    """The study that ``content`` describes, checked whole."""
-    try:
-        study = Study.model_validate(content)
-    except ValidationError as error:
-        raise UserError(*_explained(error)) from None
+    """The study that ``content`` describes, checked whole. Whoever calls it trusts the code that it names."""
+    study = _validated(content)
     check(study)
     return study
 
 
-def read_study(path: Path) -> Study:
-    """The study in a TOML file. Modules that it names may stand beside it."""
+def read_study(path: Path, *, trust: bool = False) -> Study:
+    """The study in a TOML file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    trust
+        Import the modules that it names, installed or beside the file, which runs them; without, such names are
+        refused.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = tomllib.loads(text)
@@ -301,13 +298,31 @@ def read_study(path: Path) -> Study:
         raise UserError(f"{path} does not exist; name a TOML file, such as examples/study.toml") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path} is not TOML: {error}") from None
-    sys.path.insert(0, str(path.resolve().parent))
     try:
-        return make_study(content)
+        study = _validated(content)
+        code = code_of(study)
+        if code and not trust:
+            place, name = next(iter(code.items()))
+            raise UserError(
+                f"{name!r} is code: the module {name.partition(':')[0]!r} would be imported, which runs it; if you "
+                "trust it, pass --trust (in Python: read_study(path, trust=True))",
+                place,
+            )
+        if code:
+            search([str(path.resolve().parent)])
+        check(study)
     except UserError as error:
         raise UserError(f"{_where(path, text, error.place)}: {error}") from error.__cause__
+    return study
+
+
+def _validated(content: dict[str, Any]) -> Study:
+    try:
+        return Study.model_validate(content)
+    except ValidationError as error:
+        raise UserError(*_explained(error)) from None
 
 
 def _parameters(place: Place, find: Callable[[str], Any], name: str) -> set[str] | None:
@@ -343,6 +358,8 @@ def _explained(error: ValidationError) -> tuple[str, Place]:
         return "write [[agents]], in two brackets: a study has a list of agents", place
     if isinstance(given, dict) and len(place) > 1:
         return f"give a value, or a list of values (it is {given!r:.60})", place
+    if first["type"] == "value_error":  # in our words
+        return str(first["ctx"]["error"]), place
     return f"{first['msg'][0].lower()}{first['msg'][1:]} (it is {given!r:.60})", place
 
 

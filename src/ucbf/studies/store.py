@@ -17,7 +17,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,9 +28,29 @@ import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
 from ucbf.files import digest, write_whole
-from ucbf.studies.spec import Study, runs_of, sources_of
+from ucbf.studies.spec import COLUMNS, Study, runs_of, sources_of
 
 TABLES = ("curves", "runs")  # in the order in which a shard's files appear: its runs come last
+
+
+CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64()), ("regret", pa.float64())])
+
+
+def run_schema(study: Study) -> pa.Schema:
+    """Of the table of runs: the same for all shards."""
+    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+    params = {}
+    for key, given in study.world.extra().items():
+        types = {type(value) for value in (given if isinstance(given, list) else [given])}
+        params[key] = kinds[types.pop()] if len(types) == 1 else pa.float64() if types == {int, float} else pa.string()
+    text = {"run", "label", "agent", "agent_params", "kind"}
+    whole = {"panel", "world", "world_seed", "draw_seed", "episodes", "settled", "switches"}
+
+    def kind(name: str) -> pa.DataType:
+        return pa.string() if name in text else pa.int64() if name in whole else pa.float64()
+
+    before, after = ([(name, kind(name)) for name in names] for names in COLUMNS)
+    return pa.schema([*before, *params.items(), *after])
 
 
 class Results(NamedTuple):
@@ -77,10 +97,10 @@ class Store:
         """The store at ``folder``."""
         try:
             content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-            return cls(folder, Study.model_validate(content["study"]), content["sources"])
+            return cls(folder, Study.model_validate(content["study"]), dict(content["sources"]))
         except (FileNotFoundError, NotADirectoryError):
             raise UserError(f"{folder} holds no results (no manifest.json); pass the folder of a study") from None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise UserError(
                 f"{folder}/manifest.json is not that of a study, or is damaged; pass another folder"
             ) from None
@@ -106,15 +126,37 @@ class Store:
                 ours = re.fullmatch(r"([0-9a-f]{16})-([0-9a-f]{16})", path.stem)
                 if ours is None:
                     continue
-                if digest(path.read_bytes()) == ours[2]:
+                if self._is_whole(path, name, *ours.groups()):
                     found.setdefault(ours[1], {})[name] = path
                 else:
                     damaged.append(path)
         return {shard: paths for shard, paths in found.items() if len(paths) == len(TABLES)}, damaged
 
+    def _is_whole(self, path: Path, table: str, shard: str, expected: str) -> bool:
+        """Whether a file holds what its name says: these bytes, a table of this study, the runs of this shard."""
+        try:
+            content = path.read_bytes()
+            if digest(content) != expected:
+                return False
+            rows = pq.read_table(pa.BufferReader(content))
+        except (OSError, pa.ArrowException):
+            return False
+        if not rows.schema.equals(CURVES if table == "curves" else run_schema(self.study)):
+            return False
+        runs = rows["run"].unique().to_pylist()
+        return shard_name(runs) == shard and (table == "curves" or len(runs) == rows.num_rows)
+
+
+def shard_name(runs: Iterable[str]) -> str:
+    """Of the shard that holds the runs with these ids, in this order."""
+    return digest("".join(map(str, runs)).encode())
+
 
 def read_results(*folders: str | os.PathLike[str]) -> Results:
-    """The tables of a study, from one folder or from several that hold shards of it; refused where one is damaged."""
+    """The tables of a study, from one folder or from several that hold shards of it.
+
+    Refused where a file is damaged and runs are missing.
+    """
     if not folders:
         raise TypeError("read_results() needs a folder of results")
     stores = [Store.open(Path(folder)) for folder in folders]
@@ -129,14 +171,14 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
         whole, broken = store.shards()
         found |= whole
         damaged += broken
-    damaged = [path for path in damaged if path.stem[:16] not in found]
-    if damaged:
-        more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
-        raise UserError(
-            f"{damaged[0]}{more} damaged; run the study again, which computes them anew, or delete them to go without"
-        )
     tables = {name: [pq.read_table(paths[name]) for paths in found.values()] for name in TABLES}
     runs, curves = (_in_order(pa.concat_tables(tables[name]), order) if found else None for name in ("runs", "curves"))
+    if damaged and (runs is None or len(runs["run"].unique()) < len(order)):
+        more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
+        raise UserError(
+            f"{damaged[0]}{more} damaged; run the study again, which computes what is missing, or delete them to go "
+            "without"
+        )
     if runs is None or runs.num_rows == 0:
         raise UserError(f"{folders[0]} holds no finished runs yet; run the study first")
     return Results(study, runs, curves)

@@ -1,0 +1,117 @@
+"""What the commands show and write: tables, pictures, progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ucbf.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def publish(
+    folder: Path,
+    name: str,
+    columns: list[str],
+    shown: list[list[str]],
+    rows: list[dict[str, Any]],
+    title: str,
+    pictures: list[str],
+) -> None:
+    """Write a table as Markdown, as shown, and as CSV, every number in full; print it, and what was written."""
+    from ucbf import reports
+
+    write(folder / f"{name}.md", reports.markdown_table(columns, shown).encode())
+    write(folder / f"{name}.csv", reports.comma_separated(rows).encode())
+    _print_table(columns, shown, title)
+    print(f"written to {folder}: {', '.join([f'{name}.md', f'{name}.csv', *pictures])}")
+
+
+def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
+    """A table on the terminal; a first cell that repeats is left out."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*columns, box=None, title=title)
+    last = ""
+    for row in rows:
+        table.add_row("" if row[0] == last else escape(row[0]), *map(escape, row[1:]))
+        last = row[0]
+    Console(width=None if sys.stdout.isatty() else 150).print(table)
+
+
+def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[str]:
+    """Draw a figure and write it as PNG, SVG and PDF; the names of the files."""
+    import io
+
+    try:
+        from ucbf import figures
+    except ImportError:
+        raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
+    figure = draw(figures)
+    names = []
+    for kind in ("png", "svg", "pdf"):
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, dpi=160)
+        names.append(f"{name}.{kind}")
+        write(folder / names[-1], content.getvalue())
+    return names
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a table or a picture."""
+    from ucbf.files import write_whole
+
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise UserError(
+            f"{path} could not be written: {error.strerror or error}; make room, or mend what is wrong there, and give "
+            "the command again; all that was written before is kept"
+        ) from None
+
+
+@contextmanager
+def progress_bar(what: str = "runs") -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, a line for every few percent elsewhere; both on standard error."""
+    if not sys.stderr.isatty():
+        last = -1
+
+        def say(done: int, total: int) -> None:
+            nonlocal last
+            percent = 5 * (20 * done // total)
+            if percent > last:
+                last = percent
+                print(f"{done} of {total} {what} ({percent} %)", file=sys.stderr, flush=True)
+
+        yield say
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    parts = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=None, rate="")
+        first: list[int] = []
+
+        def show(done: int, total: int) -> None:
+            first.append(done)
+            elapsed = bar.tasks[task].elapsed or 0.0
+            rate = f"{(done - first[0]) / elapsed:.1f} a second" if elapsed and done > first[0] else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield show
