@@ -31,8 +31,9 @@ class RayExecutor(Executor):
 
     def __init__(self, address: str | None, jobs: int | None) -> None:
         started: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
-        paths = os.pathsep.join(path for path in sys.path if path)  # workers find a user's module where we found it
+        paths = os.pathsep.join(path for path in sys.path if path)  # workers find what is installed where we found it
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # without end if nobody says
         if address and (silence := _silence(address)):
             raise FailedError(f"no Ray cluster answers at {address} ({silence}); pass its address as HOST:PORT")
         self._pending: set[Future[Any]] = set()
