@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
-from ucbf.files import digest, write_whole
+from ucbf.files import digest, remove_parts, write_whole
 from ucbf.studies.spec import COLUMNS, Study, runs_of, sources_of
 
 TABLES = ("curves", "runs")  # in the order in which a shard's files appear: its runs come last
@@ -80,9 +80,7 @@ class Store:
             there = cls.open(folder)
             for table in TABLES:
                 (folder / table).mkdir(exist_ok=True)
-                for part in (folder / table).glob(".*.part"):  # of a process that was killed long ago
-                    if time.time() - part.stat().st_mtime > 3600:
-                        part.unlink(missing_ok=True)
+                remove_parts(folder / table)
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}; pass another --out") from None
         if there.study != study:
