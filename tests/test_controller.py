@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import forging
 import ucbf
 from ucbf.systems import Battery, Inventory, Queue, Ready
 
@@ -125,3 +126,28 @@ def test_an_amount_may_be_as_far_beyond_its_range_as_rounding_goes():
     for amount in (ready.amount_range[1] + 0.6 * ready.unit, ready.amount_range[0] - 0.6 * ready.unit):
         with pytest.raises(ValueError, match="it must be 0 to 20"):
             controller.observe(0, 40, 0, 20, amount=amount)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_forged_units_are_refused_or_harmless(tmp_path):
+    controller = ucbf.Controller(shop(capacity=10), ucbf.UCBVIf(shop(capacity=10).system))
+    controller.save(tmp_path / "agent")
+    forged = [each for each in forging.forged_headers(tmp_path / "agent") if "'preset'" in each[0]]
+    assert len(forged) > 100
+    for _, content in forged:
+        (tmp_path / "forged").write_bytes(content)
+        loaded, _ = forging.load(tmp_path / "forged")
+        if loaded is not None:
+            forging.use(loaded)
+
+
+def test_units_of_another_horizon_are_refused_before_tables_are_made(tmp_path):
+    path, ready = tmp_path / "agent", shop()
+    ucbf.Controller(ready, ucbf.UCBVIf(ready.system)).save(path)
+    header, arrays = forging.contents(path)
+    header["preset"][1]["horizon"] = 10**6
+    path.write_bytes(forging.sealed(header, arrays))
+    with pytest.raises(
+        ValueError, match="does not hold this controller: its units are of 1000000 steps, its agent of 3"
+    ):
+        ucbf.load(path)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import forging
 import ucbf
 from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior, PartialFit, make_estimator
 from ucbf.estimators.features import table_of
@@ -221,7 +222,7 @@ def test_a_posterior_by_hand():
 def test_the_settings_of_offsets_are_checked():
     assert OffsetPosterior(iterations=1).params["iterations"] == 1
     for wrong, message in [
-        ({"iterations": 0}, "iterations is 0; it must be 1 or more"),
+        ({"iterations": 0}, "iterations is 0; it must be 1 to 1000"),
         ({"threshold": 0}, "threshold is 0; it must be above 0 and at most 1"),
         ({"threshold": 1.1}, "threshold is 1.1"),
         ({"smoothing": 0}, "smoothing is 0; it must be above 0"),
@@ -602,3 +603,64 @@ def test_how_a_fit_climbs_by_hand(monkeypatch):
     assert climb(agent.told, m, 0.5) == -2
     assert faiths == [(0, 0.5), (0, 0.65), (0, pytest.approx(0.845)), (1, 1), (0, 1), (-3, 1)]
     assert len(beliefs) == 3
+
+
+@pytest.mark.parametrize("boundary", ["wrap", "clip", "strict"])
+@pytest.mark.parametrize("offset", [2**31 - 3, -(2**31) - 3, 2**40])
+def test_states_may_be_named_by_large_numbers(offset, boundary):
+    agents = [
+        ucbf.UCBVIf(
+            ucbf.System(
+                np.array([[1, 2], [2, 3], [3, 2], [3, 1], [1, 2]]) + first, np.arange(10.0).reshape(5, 2), 2, boundary,
+                model_error=2, disturbance_range=(-1, 1), state_offset=first,
+            ),
+            estimator="OffsetPosterior",
+        )
+        for first in (0, offset)
+    ]  # fmt: skip
+    for first, agent in zip((0, offset), agents, strict=True):
+        for _ in range(30):
+            agent.observe(0, first + 1, 0, first + 2)
+            agent.observe(1, first + 2, agent.act(1, first + 2), first + 3)
+            agent.act(0, first)
+    np.testing.assert_array_equal(agents[0].q, agents[1].q)
+    np.testing.assert_array_equal(agents[0].f + offset, agents[1].f)
+
+
+def test_offsets_that_take_too_much_room_are_refused():
+    told = ucbf.System(np.zeros((100, 100)), 0.0, 1, "wrap", model_error=20_000)
+    with pytest.raises(ValueError, match="would tell 20001 offsets apart for each of 10000 pairs, more than 268435456"):
+        ucbf.UCBf(told, estimator="OffsetPosterior")
+
+
+def test_a_new_f_begins_a_new_comparison_of_residuals_whatever_the_prior():
+    """What a prior was worth was taken from what was seen since, and residuals dated to before the first period."""
+    prior = ucbf.Disturbance([0.2, 0.6, 0.2], low=-1)
+    agent = ucbf.UCBVIf(tank(1, 4), estimator="LinearFeatures", prior=prior, prior_weight=500)
+    watch = agent.inner.watch
+    ucbf.simulate(agent, ucbf.World(tank(2, 0), prior), 40)
+    begun = watch.steps[:, 0] - watch.periods[0, :, 0]
+    assert (begun >= 0).all()
+    np.testing.assert_array_equal(watch.periods[1:, :, 0].sum(axis=0), begun)
+    assert agent.model_check().residuals >= 0
+
+
+def test_what_a_regressor_was_shown_is_checked(tmp_path):
+    path = tmp_path / "agent"
+    agent = ucbf.UCBVIf(tank(1, 4), estimator=ESTIMATORS["regressor"]())
+    ucbf.simulate(agent, ucbf.World(tank(2, 0), ucbf.Disturbance([0.2, 0.6, 0.2], low=-1)), 15)
+    agent.save(path)
+    header, arrays = forging.contents(path)
+    for name, value, message in [
+        ("shown", 99, r"its shown\[0, 0\] is 99; it must be 0 to"),
+        ("shown", -1, r"its shown\[0, 0\] is -1; it must be 0 to"),
+        ("batches", 2, "its batches are .*; they must grow from 0 to at most"),
+        ("shown", None, "it does not hold what the regressor was shown"),
+    ]:
+        key = f"state.estimator.{name}"
+        forged = {k: v for k, v in arrays.items() if k != key or value is not None}
+        if value is not None:
+            forged[key] = np.full_like(arrays[key], value)
+        path.write_bytes(forging.sealed(header, forged))
+        with pytest.raises(ValueError, match=message):
+            ucbf.load(path, estimator=ESTIMATORS["regressor"]())

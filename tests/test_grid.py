@@ -1,14 +1,18 @@
 """Continuous boxes: agreement with the integers, with Riccati, and with the truth when learning."""
 
+import threading
+
 import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import forging
 import ucbf
 from instances import riccati
 from reference import literal_grid_plan
+from ucbf import saving
 from ucbf.grid import Grid, GridAgent, lattice
 from ucbf.kernels import backward
 
@@ -228,8 +232,115 @@ def test_saving_and_going_on(tmp_path):
     np.testing.assert_array_equal(again.policy, agent.policy)
     with pytest.raises(ValueError, match="of another lattice"):
         GridAgent.load(tmp_path / "agent.npz", craft(13, 3))
-    with pytest.raises(ValueError, match="holds no agent of a grid"):
+    with pytest.raises(ValueError, match="is not a saved ucbf agent, or is damaged"):
         GridAgent.load(__file__, grid)
+
+
+def saved_box(path, **more):
+    """A saved agent that has seen something, and its grid."""
+    grid = regulator(11, disturbance_range=(-0.5, 0.5), **more)
+    agent = GridAgent(grid)
+    agent.warm_start(np.full((3, grid.horizon, 1), 0.2))
+    agent.save(path)
+    return grid
+
+
+def test_the_file_of_a_grid_agent_is_like_any_other(tmp_path):
+    path = tmp_path / "agent.npz"
+    grid = saved_box(path)
+    assert forging.contents(path)[0]["version"] == saving.VERSION
+    with pytest.raises(
+        ValueError, match=r"agent.npz is of a GridAgent; state its grid again: GridAgent.load\(path, grid\)"
+    ):
+        ucbf.load(path)
+    header, arrays = forging.contents(path)
+    path.write_bytes(forging.packed(header, {**arrays, "counts": arrays["counts"] + 1}))
+    with pytest.raises(ValueError, match="was changed after it was written: its digest does not match"):
+        GridAgent.load(path, grid)
+    ucbf.UCBf(ucbf.random_world(seed=1).system).save(path)
+    with pytest.raises(ValueError, match=r"holds no agent of a grid but a 'UCB-f'; use ucbf.load\(path\)"):
+        GridAgent.load(path, grid)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("counts", np.nan, "it holds a counts that is not a number"),
+        ("counts", -1.0, r"its counts\[0, 0\] is -1.0; it must be 0 to 9007199254740992"),
+        ("law", 2.0, "its law is not one of probabilities that add up to 1"),
+        ("outside", -1, r"its outside\[0\] is -1"),
+    ],
+)
+def test_the_arrays_of_a_grid_agent_are_checked(name, value, message, tmp_path):
+    path = tmp_path / "agent.npz"
+    grid = saved_box(path)
+    header, arrays = forging.contents(path)
+    arrays[name].fill(value)
+    path.write_bytes(forging.sealed(header, arrays))
+    with pytest.raises(ValueError, match=f"agent.npz does not hold this agent: {message}.*; save the agent again"):
+        GridAgent.load(path, grid)
+
+
+def test_a_file_of_another_grid_is_refused_with_the_difference(tmp_path):
+    path = tmp_path / "agent.npz"
+    saved_box(path, horizon=4)
+    for other, message in [
+        ({"horizon": 5}, "its horizon is 4, here it is 5"),
+        ({"boundary": "wrap"}, r"its boundary is \['clip'\], here it is \['wrap'\]"),
+        ({"points": 21}, r"its points is \[11\], here it is \[21\]"),
+        ({"disturbance_range": (-0.5, 3)}, "its bins is "),
+    ]:
+        arguments = {"points": 11, "horizon": 4, "disturbance_range": (-0.5, 0.5), **other}
+        with pytest.raises(ValueError, match=f"is of another lattice, or of another range of W: {message}"):
+            GridAgent.load(path, regulator(arguments.pop("points"), **arguments))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_forged_files_of_a_grid_agent_are_refused_or_harmless(tmp_path):
+    path = tmp_path / "agent.npz"
+    grid = saved_box(path)
+    for _, content in forging.forgeries(path):
+        (tmp_path / "forged").write_bytes(content)
+        loaded, _ = forging.load(tmp_path / "forged", grid=grid)
+        if loaded is not None:
+            forging.use(loaded)
+
+
+def test_a_grid_agent_that_learns_while_it_is_saved_is_saved_whole(tmp_path):
+    path = tmp_path / "agent.npz"
+    grid = saved_box(path)
+    agent, stop = GridAgent.load(path, grid), threading.Event()
+
+    def learn():
+        while not stop.is_set():
+            agent.warm_start(np.full((1, grid.horizon, 1), 0.1))
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    try:
+        for _ in range(100):
+            agent.save(path)
+            counts = GridAgent.load(path, grid).counts.sum(axis=1)
+            assert np.ptp(counts) < 1e-6  # of every step as many, never half of an episode
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_what_can_only_overflow_is_refused():
+    with pytest.raises(ValueError, match=r"reward is -1e\+300 at .*, step 0; it must be a finite number within ±"):
+        Grid(lambda s, a: s, lambda s, a: -1e300 + 0 * s[:, 0], 2, 0, 1, 3, [0.0]).plan([0.1])
+    with pytest.raises(
+        ValueError, match="1000000000 steps of 3 points are more than 268435456 together; state a shorter"
+    ):
+        Grid(lambda s, a: s, lambda s, a: 0.0, 10**9, 0, 1, 3, [0.0])
+    far = Grid(
+        lambda s, a: s + 1e90, lambda s, a: 0.0, 2, 0, 1, 3, [0.0], landing=lambda z: 0.0, disturbance_range=(0, 1)
+    )
+    with pytest.raises(
+        ValueError, match="f \\+ W reaches over .* points in each of 2 steps; check f and disturbance_range"
+    ):
+        far.plan([0.1])
 
 
 def test_lipschitz_constants_are_estimated():

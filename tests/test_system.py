@@ -1,3 +1,6 @@
+import re
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -312,3 +315,49 @@ def test_a_system_in_which_nothing_matters_has_units_too():
 def test_a_function_that_sums_over_all_states_is_told():
     with pytest.raises(ValueError, match="reward is -3 for 3, 1 alone and -12 among others"):
         ucbf.System(lambda s, a: s, lambda s, a: -1.0 * np.sum(s), 1, n_states=4, n_actions=2)
+
+
+def test_a_horizon_that_is_too_long_is_refused_at_once():
+    f, nothing = np.zeros((3, 2), int), np.zeros((3, 2))
+    with pytest.raises(
+        ValueError, match="1000000000 steps of 3 states are more than 268435456 together; state a shorter"
+    ):
+        ucbf.System(f, nothing, 10**9)
+    with pytest.raises(
+        ValueError, match=r"100000 steps of 20001 raw states \(f \+ W\) are more than 268435456 together"
+    ):
+        ucbf.System(np.zeros((1, 1)), 0.0, 10**5, "clip", disturbance_range=(0, 20000))
+    with pytest.raises(ValueError, match=r"f depends on the step: 10000000 tables of shape \(10, 3\) have more than"):
+        ucbf.System(lambda h, s, a: s, 0.0, 10**7, n_states=10, n_actions=3)
+
+
+def test_a_long_horizon_takes_no_more_room_than_a_short_one():
+    tracemalloc.start()
+    long = ucbf.System(
+        np.zeros((3, 2), int), np.zeros((3, 2)), 10**6, "clip", disturbance_range=(0, 1), landing=lambda z: z
+    )
+    assert len(long.mechanics.after) == 1
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10**6
+
+
+@pytest.mark.parametrize("name", ["reward", "landing", "terminal"])
+def test_rewards_that_overflow_are_refused(name):
+    table = {"reward": (3, 2), "landing": (4,), "terminal": (3,)}[name]
+    arguments = {"f": np.zeros((3, 2)), "reward": 0.0, "horizon": 4, "boundary": "clip", "disturbance_range": (0, 3)}
+    ucbf.System(**{**arguments, name: np.full(table, 2.5e99)})
+    for large in (2.6e99, -1e308):
+        with pytest.raises(ValueError, match=f"{name}.* is {re.escape(f'{large:g}')}; it must stay within ±2.5e.99"):
+            ucbf.System(**{**arguments, name: np.full(table, large)})
+
+
+def test_sizes_that_no_array_can_have_are_refused():
+    for more, message in [
+        ({"state_offset": 2**60}, "state_offset is 1152921504606846976; it must be -9007199254740992 to"),
+        ({"disturbance_range": (0, 10**400)}, r"disturbance_range\[1\] is 1000.*; it must be -9007199254740992 to"),
+        ({"model_error": 1e300}, r"model_error .* is 1e\+300; it must be 0 or more and at most 2.68435e\+08"),
+        ({"lipschitz": 1e300}, r"lipschitz is 1e\+300; it must be 0 or more and at most 1e\+100"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ucbf.System(np.zeros((3, 2)), 0.0, 2, "wrap", **more)

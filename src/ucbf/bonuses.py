@@ -31,6 +31,7 @@ from ucbf.checks import frozen, one_of, real
 from ucbf.system import System
 from ucbf.units import Units
 
+LARGEST_SCALE = 1e50  # of a bonus: values stay finite
 SCALES = {"theorem": 1.0, "online": 1.0, "experiment": 0.05, "published": 0.05, "CH": 1.0}
 
 
@@ -44,7 +45,7 @@ class Bonus(NamedTuple):
 def scale_of(name: str, choices: tuple[str, ...], c: float | None) -> float:
     """c, checked, or the one that belongs to the bonus ``name`` if it is None."""
     one_of("bonus", name, choices)
-    return SCALES[name] if c is None else real("c", c, 0)
+    return SCALES[name] if c is None else real("c", c, 0, LARGEST_SCALE)
 
 
 def log_term(system: System, p: float) -> float:

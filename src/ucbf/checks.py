@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LARGEST_INTEGER = 2**53
+LARGEST_RETURN = 1e100  # what an episode may pay, so that sums and squares of values stay finite
 
 
 def whole(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
@@ -66,10 +67,13 @@ def array_of(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def numbers(name: str, values: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[np.float64]:
-    """``values`` as finite floats; the error names the first place that is not, in the words of ``place``."""
+def numbers(
+    name: str, values: ArrayLike, place: Callable[..., str] | None = None, most: float = np.inf
+) -> NDArray[np.float64]:
+    """``values`` as finite floats within ±most; the error names the first that is not, in the words of ``place``."""
     array = array_of(name, values).astype(np.float64, copy=False)
     _refuse_first(~np.isfinite(array), name, array, place, "every entry must be a finite number")
+    _refuse_first(np.abs(array) > most, name, array, place, f"it must stay within ±{most:g}: choose another unit")
     return array
 
 

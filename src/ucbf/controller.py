@@ -10,11 +10,11 @@ import numpy as np
 from ucbf.agents import restored
 from ucbf.agents.base import Agent
 from ucbf.agents.informed import InformedAgent
-from ucbf.checks import numbers
+from ucbf.checks import numbers, whole
 from ucbf.estimators.base import Named
 from ucbf.planning import lowest_best
 from ucbf.policies import Policy
-from ucbf.saving import Preset, Saved, read, write
+from ucbf.saving import LARGEST_FILE, Preset, read, said, write
 from ucbf.systems import SYSTEMS, Ready
 
 
@@ -102,9 +102,7 @@ class Controller:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, units and all; :func:`ucbf.load` goes on from it."""
-        agent = self.agent
-        preset = Preset(self.ready.kind, self.ready.parameters())
-        write(path, Saved(agent.name, agent.params, agent.system, agent.state, preset))
+        write(path, self.agent.saved(Preset(self.ready.kind, self.ready.parameters())))
 
     def _state(self, what: str, state: float) -> int:
         states, u = self.agent.system.states, self.ready.unit
@@ -121,6 +119,7 @@ def load(
     agent: type[Agent] | None = None,
     estimator: Named | None = None,
     ready: type[Ready] | None = None,
+    largest: int = LARGEST_FILE,
 ) -> Any:
     """The agent saved at ``path``, or the :class:`Controller`; it goes on, bit for bit, as if it had never stopped.
 
@@ -135,8 +134,11 @@ def load(
         holds a regressor.
     ready
         The class of the system of a controller, where that is not one of :mod:`ucbf.systems`.
+    largest
+        The most bytes that the file may unpack to, and that a table of its system may take; a larger one is refused
+        before room is made for it.
     """
-    saved = read(path)
+    saved = read(path, whole("largest", largest, 1))
     made = restored(path, saved, agent, estimator)
     if saved.preset is None:
         return made
@@ -144,6 +146,9 @@ def load(
     if kind is None or kind.kind != saved.preset.kind:
         raise ValueError(f"{path} is of the system {saved.preset.kind!r}; pass its class: load(path, ready=...)")
     try:
-        return Controller(kind(**saved.preset.parameters), made)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not hold this controller: {error}; save it again") from None
+        stated = kind(**saved.preset.parameters)
+        if stated.horizon != saved.system.horizon:  # before tables are made for a horizon that the file only claims
+            raise ValueError(f"its units are of {stated.horizon} steps, its agent of {saved.system.horizon}")
+        return Controller(stated, made)
+    except Exception as error:  # a forged file may make anything go wrong
+        raise ValueError(f"{path} does not hold this controller: {said(error)}; save it again") from None

@@ -9,25 +9,24 @@ error falls with the square of the spacing, where they have kinks, with the spac
 
 from __future__ import annotations
 
-import io
 import itertools
+import math
 import os
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.agents.base import CensoredWarning
-from ucbf.checks import array_of, frozen, numbers, one_of, real, whole
-from ucbf.files import write_whole
+from ucbf.agents.base import CensoredWarning, Lock
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, numbers, one_of, real, whole
 from ucbf.kernels import backward
 from ucbf.kernels.types import BOUNDARIES
+from ucbf.limits import MOST_SEEN, ROUNDED, Limit, Limits, copy_into
 from ucbf.model_check import ModelWarning
+from ucbf.saving import GRID_AGENT, LARGEST_FILE, read_arrays, write_arrays
 from ucbf.system import LARGEST_TABLE, takes_the_step
 
 Floats = NDArray[np.float64]
@@ -58,11 +57,11 @@ def _axes(low: ArrayLike, high: ArrayLike, points: ArrayLike) -> tuple[Floats, F
 class _Function:
     """A function of the user's: rows in, a number or a vector for each of them out."""
 
-    def __init__(self, name: str, function: Any, arguments: int) -> None:
+    def __init__(self, name: str, function: Any, arguments: int, most: float = LARGEST_RETURN) -> None:
         if not callable(function):
             what = "states [N, d] and actions [N, m]" if arguments == 2 else "states [N, d]"
             raise TypeError(f"{name} is {function!r:.60}; give a function of {what}")
-        self.name, self.function = name, function
+        self.name, self.function, self.most = name, function, most
         self.per_step = takes_the_step(name, function, arguments)
 
     def __call__(self, h: int, shape: tuple[int, ...], *arrays: Floats) -> Floats:
@@ -82,12 +81,13 @@ class _Function:
         if given.shape not in {shape, ()}:
             raise ValueError(f"{self.name} returned shape {given.shape} for {len(arrays[0])} rows; it must be {shape}")
         table = np.broadcast_to(given, shape)
-        wrong = np.argwhere(~np.isfinite(table))
+        wrong = np.argwhere(~(np.abs(table) <= self.most))
         if len(wrong):
             i = int(wrong[0, 0])
             where = ", ".join(str(array[i]) for array in arrays)
             raise ValueError(
-                f"{self.name} is {table[tuple(wrong[0])]} at {where}, step {h}; it must be a finite number"
+                f"{self.name} is {table[tuple(wrong[0])]} at {where}, step {h}; it must be a finite number within "
+                f"±{self.most:g}"
             )
         return table
 
@@ -177,13 +177,19 @@ class Grid:
         if choices.ndim not in (1, 2) or not choices.size:
             raise ValueError(f"actions has shape {choices.shape}; give [A] or [A, m]")
         n = np.array(counts)
-        self._f, self._reward = _Function("f", f, 2), _Function("reward", reward, 2)
+        self.horizon = whole("horizon", horizon, 1)
+        if self.horizon * math.prod(counts) > LARGEST_TABLE:
+            raise ValueError(
+                f"{self.horizon} steps of {math.prod(counts)} points are more than {LARGEST_TABLE} together; state a "
+                "shorter horizon, or take a coarser lattice"
+            )
+        most = LARGEST_RETURN / self.horizon
+        self._f, self._reward = _Function("f", f, 2), _Function("reward", reward, 2, most)
         self._allowed = None if allowed is None else _Function("allowed", allowed, 2)
-        self._landing = None if landing is None else _Function("landing", landing, 1)
-        self._terminal = None if terminal is None else _Function("terminal", terminal, 1)
+        self._landing = None if landing is None else _Function("landing", landing, 1, most)
+        self._terminal = None if terminal is None else _Function("terminal", terminal, 1, most)
         if self._terminal is not None and self._terminal.per_step:
             raise TypeError("terminal takes more than the states; it is paid once, after the last step")
-        self.horizon = whole("horizon", horizon, 1)
         self.low, self.high = frozen(first), frozen(last)  # [d]
         self.points, self.boundary = tuple(counts), rules  # [d]
         self.actions: Floats = frozen(choices.reshape(len(choices), -1))  # [A, m]
@@ -356,7 +362,7 @@ class Grid:
         H, S, A, d = self.horizon, self.n_states, self.n_actions, self.n_axes
         n, (first, count) = np.array(self.points), self.bins
         states, actions = np.repeat(self.nodes, A, axis=0), np.tile(self.actions, (S, 1))
-        if S * A * 2**d > LARGEST_TABLE:
+        if (H if self._f.per_step or self._reward.per_step else 1) * S * A * 2**d > LARGEST_TABLE:
             raise ValueError(f"{S} points and {A} actions are too many; take a coarser lattice, or fewer actions")
 
         def steps(function: _Function | None, table: Callable[[int], NDArray[Any]]) -> NDArray[Any]:
@@ -379,14 +385,15 @@ class Grid:
                 inside = np.clip(after[..., k], -(first[k] + count[k] - 1), n[k] - 1 - first[k])
                 after[..., k] = turned if rule == "wrap" else inside
         low, high = self._reached(after)
+        reach = high - low + count + 2
+        if H * float(np.prod(reach)) > LARGEST_TABLE or np.abs([low, high]).max() > LARGEST_INTEGER:
+            raise ValueError(
+                f"f + W reaches over {' x '.join(f'{n:g}' for n in reach)} points in each of {H} steps; check f and "
+                "disturbance_range, or take a coarser lattice"
+            )
         origin = np.floor(low).astype(np.int64)
         shape = np.floor(high).astype(np.int64) + 2 - origin  # one more than the last cell begins
         raw = shape + count - 1
-        if float(np.prod(raw.astype(float))) > LARGEST_TABLE:
-            raise ValueError(
-                f"f + W reaches over {' x '.join(map(str, raw))} points; check f and disturbance_range, or take a "
-                "coarser lattice"
-            )
         cell, share = _cells(after.reshape(-1, d) - origin, shape)
         corners, products = _corners(share)
         z = _indices(tuple(raw.tolist())) + origin + first
@@ -595,6 +602,7 @@ class GridAgent:
         self._law = self._believed()  # what the plan is made with, until it is renewed
         self._plan: GridPlan | None = None
         self._warned: set[type] = set()
+        self.lock = Lock()
 
     def __repr__(self) -> str:
         return f"GridAgent({self.system!r}, stationary={self.stationary})"
@@ -609,9 +617,10 @@ class GridAgent:
 
     def renew(self) -> None:
         """Plan with all that was seen so far. Done when an episode starts, or the plan or policy is asked for."""
-        law = self._believed()
-        if self._plan is None or not np.array_equal(law, self._law):
-            self._law, self._plan = law, self.system.plan_with(law)
+        with self.lock:
+            law = self._believed()
+            if self._plan is None or not np.array_equal(law, self._law):
+                self._law, self._plan = law, self.system.plan_with(law)
 
     @property
     def plan(self) -> GridPlan:
@@ -673,7 +682,8 @@ class GridAgent:
                 f"{low}..{high}: correct f, or declare a wider disturbance_range. Nothing is learned from it",
             )
             return
-        self.counts[h % len(self.counts)] += grid.shared(np.clip(w, low, high)[None])
+        with self.lock:
+            self.counts[h % len(self.counts)] += grid.shared(np.clip(w, low, high)[None])
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H, d] alone."""
@@ -685,33 +695,46 @@ class GridAgent:
         if len(outside):
             k, h, _ = outside[0]
             raise ValueError(f"disturbances[{k}, {h}] is {w[k, h]}, outside {low}..{high}; declare a wider range")
-        for h in range(grid.horizon):
-            self.counts[h % len(self.counts)] += grid.shared(w[:, h])
+        with self.lock:
+            for h in range(grid.horizon):
+                self.counts[h % len(self.counts)] += grid.shared(w[:, h])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned to one file; :meth:`load` goes on from it."""
-        content = io.BytesIO()
-        first, count = self.system.bins
-        np.savez(content, counts=self.counts, law=self._law, first=first, count=count, spacing=self.system.spacing)
-        write_whole(Path(path), content.getvalue())
+        with self.lock:
+            state = {"counts": self.counts.copy(), "law": self._law.copy(), "outside": np.array([self.outside])}
+        write_arrays(path, {"agent": GRID_AGENT, "grid": self._lattice()}, state)
+
+    def _lattice(self) -> dict[str, Any]:
+        """What a file says of the grid; its functions cannot be written."""
+        grid = self.system
+        first, count = grid.bins
+        return {
+            "horizon": grid.horizon, "boundary": list(grid.boundary), "low": grid.low.tolist(),
+            "high": grid.high.tolist(), "points": list(grid.points), "spacing": grid.spacing.tolist(),
+            "bins": [first.tolist(), count.tolist()], "stationary": self.stationary,
+        }  # fmt: skip
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], grid: Grid) -> GridAgent:
-        """Go on from a file; the grid, which has functions in it, is stated again."""
+    def load(cls, path: str | os.PathLike[str], grid: Grid, largest: int = LARGEST_FILE) -> GridAgent:
+        """Go on from a file; the grid, which has functions in it, is stated again. largest: see :func:`ucbf.load`."""
+        header, stored = read_arrays(path, whole("largest", largest, 1))
+        if header.get("agent") != GRID_AGENT or not isinstance(header.get("grid"), dict):
+            raise ValueError(f"{path} holds no agent of a grid but a {header.get('agent')!r:.40}; use ucbf.load(path)")
+        theirs = header["grid"]
+        agent = cls(grid, stationary=theirs.get("stationary") is True)
+        for name, mine in agent._lattice().items():
+            if theirs.get(name) != mine:
+                raise ValueError(
+                    f"{path} is of another lattice, or of another range of W: its {name} is {theirs.get(name)!r:.60}, "
+                    f"here it is {mine!r:.60}; state the grid as it was"
+                )
+        outside = np.zeros(1, np.int64)
         try:
-            with np.load(Path(path), allow_pickle=False) as stored:
-                found = {name: stored[name] for name in ("counts", "law", "first", "count", "spacing")}
-        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} holds no agent of a grid, or is damaged: {error}") from None
-        first, count = grid.bins
-        agent = cls(grid, stationary=len(found["counts"]) == 1 and grid.horizon > 1)
-        mine: dict[str, Any] = {
-            "counts": agent.counts.shape, "first": first, "count": count, "spacing": grid.spacing
-        }  # fmt: skip
-        theirs = {**found, "counts": found["counts"].shape}
-        if not all(np.array_equal(theirs[name], value) for name, value in mine.items()):
-            raise ValueError(f"{path} is of another lattice or another range of W; state the grid as it was")
-        agent.counts[...], agent._law = found["counts"], found["law"]
+            copy_into({"counts": agent.counts, "law": agent._law, "outside": outside}, stored, _may_hold)
+        except ValueError as error:
+            raise ValueError(f"{path} does not hold this agent: {error}; save the agent again") from None
+        agent.outside = int(outside[0])
         return agent
 
     def _state(self, name: str, s: ArrayLike) -> Floats:
@@ -742,6 +765,13 @@ class GridAgent:
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(message, kind, stacklevel=3)
+
+
+def _may_hold(stored: dict[str, NDArray[Any]]) -> Limits:
+    """What the arrays of a saved :class:`GridAgent` may be."""
+    if not np.allclose(stored["law"].sum(axis=1), 1):
+        raise ValueError("its law is not one of probabilities that add up to 1")
+    return {"counts": Limit(0, MOST_SEEN), "law": Limit(0, ROUNDED), "outside": Limit(0, MOST_SEEN)}
 
 
 def _is_one(states: ArrayLike, grid: Grid) -> bool:

@@ -1,6 +1,7 @@
 """One file an agent: a zip of plain arrays with a header and a digest, written whole or not at all.
 
-Nothing in it is executed on loading: no pickle, no names of modules to import.
+Nothing in it is executed on loading: no pickle, no names of modules to import. What a file says of its own size is read
+before anything is made room for, and no more is unpacked than it said.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -22,19 +23,11 @@ from ucbf.files import write_whole
 from ucbf.system import System
 
 FORMAT, VERSION = "ucbf agent", 2
+LARGEST_FILE = 2**30  # bytes of arrays, unless the caller allows more
+LARGEST_HEADER = 2**24  # bytes
+AT_A_TIME = 2**20  # bytes read; a zip's list of contents must be shorter
+GRID_AGENT = "GridAgent"
 Arrays = dict[str, NDArray[Any]]
-UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 class Preset(NamedTuple):
@@ -55,22 +48,49 @@ class Saved(NamedTuple):
 
 
 def write(path: str | os.PathLike[str], saved: Saved) -> None:
-    """Write to ``path``; an earlier file there stays whole until the new one is."""
+    """Write an agent to ``path``; an earlier file there stays whole until the new one is."""
     arguments = saved.system.arguments()
     arrays: Arrays = {f"system.{k}": v for k, v in arguments.items() if isinstance(v, np.ndarray)}
     arrays |= {f"state.{name}": array for name, array in saved.state.items()}
-    for name, array in arrays.items():
-        if array.dtype.hasobject:
-            raise TypeError(f"{name} holds Python objects, which are not saved; use arrays of numbers")
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
+    about = {
         "agent": saved.agent,
         "params": {name: _plain(name, value) for name, value in saved.params.items()},
         "system": {k: v for k, v in arguments.items() if not isinstance(v, np.ndarray)},
         "preset": None if saved.preset is None else [saved.preset.kind, _plain("preset", saved.preset.parameters)],
     }
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    write_arrays(path, about, arrays)
+
+
+def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> Saved:
+    """What was written to ``path``, or an error that says why it cannot be trusted."""
+    header, arrays = read_arrays(path, largest)
+    if header.get("agent") == GRID_AGENT:
+        raise ValueError(f"{path} is of a GridAgent; state its grid again: GridAgent.load(path, grid)")
+    try:
+        told: dict[str, Any] = {k.removeprefix("system."): v for k, v in arrays.items() if k.startswith("system.")}
+        told |= header["system"]
+        if told["disturbance_range"] is not None:
+            told["disturbance_range"] = tuple(told["disturbance_range"])
+        params = {k: Disturbance(**v) if _is_law(v) else v for k, v in header["params"].items()}
+        state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
+        saved = Saved(str(header["agent"]), params, System(**told), state, _preset(header.get("preset")))
+    except Exception as error:  # a forged header may make anything go wrong
+        raise ValueError(f"{path} does not describe an agent: {said(error)}; save the agent again") from None
+    (H, S, A), Z = saved.system.f.shape, len(saved.system.raw_states)
+    refuse_large(path, 8 * H * max(S * A, Z), largest)
+    return saved
+
+
+def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: Arrays) -> None:
+    """Write arrays to ``path``, with what is said about them."""
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"{name} holds Python objects, which are not saved; use arrays of numbers")
+    header = json.dumps({"format": FORMAT, "version": VERSION, **about}).encode()
+    if len(header) > LARGEST_HEADER:
+        raise ValueError(f"the parameters take {len(header)} bytes, more than {LARGEST_HEADER}; shorten them")
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    arrays["header"] = np.frombuffer(header, dtype=np.uint8)
     arrays["digest"] = _digest(arrays)
     target = Path(path)
     if not target.parent.is_dir():
@@ -80,19 +100,87 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     write_whole(target, content.getvalue())
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
-    """What was written to ``path``, or an error that says why it cannot be trusted."""
-    arrays, header = _contents(Path(path))
-    try:
-        told: dict[str, Any] = {k.removeprefix("system."): v for k, v in arrays.items() if k.startswith("system.")}
-        told |= header["system"]
-        if told["disturbance_range"] is not None:
-            told["disturbance_range"] = tuple(told["disturbance_range"])
-        params = {k: Disturbance(**v) if _is_law(v) else v for k, v in header["params"].items()}
-        state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
-        return Saved(header["agent"], params, System(**told), state, _preset(header.get("preset")))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} does not describe an agent: {error}; save the agent again") from None
+def read_arrays(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a file that is whole, ours and of a version that we know."""
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path} does not exist; save an agent there first: agent.save(path)")
+    header: Any = None
+    size = 0
+    if Path(path).is_file():
+        with _Bounded(io.FileIO(path)) as file:
+            try:
+                size, header, arrays = _unpacked(file, largest)
+            except Exception:  # zipfile, zlib, numpy and json fail in a dozen ways
+                header = None
+    refuse_large(path, size, largest)
+    if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
+        raise ValueError(f"{path} is not a saved ucbf agent, or is damaged; give a file that agent.save wrote")
+    if header["version"] > VERSION:
+        raise ValueError(
+            f"{path} has format version {header['version']}, newer than {VERSION}; upgrade ucbf to read it"
+        )
+    if not np.array_equal(arrays.pop("digest", np.empty(0)), _digest(arrays)):
+        raise ValueError(f"{path} was changed after it was written: its digest does not match; save the agent again")
+    del arrays["header"]
+    return header, arrays
+
+
+def refuse_large(path: str | os.PathLike[str], size: int, largest: int) -> None:
+    """An error where a file needs more room than it may take."""
+    if size > largest:
+        raise ValueError(
+            f"{path} asks for {size} bytes, more than {largest}; if you trust it, load it with largest={size}"
+        )
+
+
+def said(error: Exception) -> str:
+    """What went wrong, in words; some errors have none."""
+    return str(error) or type(error).__name__
+
+
+# -- reading what somebody else may have written ---------------------------------------------------------
+
+
+class _Bounded(io.BufferedReader):
+    """A file of which little is read at a time, whatever it says of itself."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > AT_A_TIME:
+            raise ValueError(f"{size} bytes at a time")
+        return super().read(size)
+
+
+def _unpacked(file: _Bounded, largest: int) -> tuple[int, Any, Arrays]:
+    """The bytes of all arrays as declared; if those are not too many, the header and the arrays."""
+    with zipfile.ZipFile(file) as stored:
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
+        size = sum(entry.file_size for entry in stored.infolist())
+        if size > largest:
+            return size, None, {}
+        if len(entries) != len(stored.infolist()) or entries["header"].file_size > LARGEST_HEADER + 1000:
+            raise ValueError("names twice, or a header that is too long")
+        header = json.loads(_array(stored, entries["header"]).tobytes())
+        return size, header, {name: _array(stored, entry) for name, entry in entries.items()}
+
+
+def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array of plain numbers, of the size that the zip and its own header agree on."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("packed in a way that does not say how much is unpacked")
+    with stored.open(entry) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("another format of arrays")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        size = math.prod(shape) * dtype.itemsize
+        if dtype.kind not in "biuf" or fortran or min(shape, default=0) < 0 or stream.tell() + size != entry.file_size:
+            raise ValueError("not an array of numbers, or of another size")
+        content = bytearray()
+        while len(content) < size:
+            chunk = stream.read(min(AT_A_TIME, size - len(content)))
+            if not chunk:
+                raise EOFError("less than was declared")
+            content += chunk
+        return np.frombuffer(content, dtype).reshape(shape)
 
 
 def _preset(given: Any) -> Preset | None:
@@ -102,34 +190,11 @@ def _preset(given: Any) -> Preset | None:
     return Preset(str(kind), {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
 
 
-def _contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
-    """The arrays and the header of a file that is whole, ours and of a version that we know."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; save an agent there first: agent.save(path)")
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays: Arrays = {name: stored[name] for name in stored.files}
-        header = json.loads(arrays["header"].tobytes())
-        ours, version = header["format"] == FORMAT, int(header["version"])
-    except UNREADABLE:
-        ours = False
-    if not ours:
-        raise ValueError(
-            f"{path} is not a saved ucbf agent, or is damaged; give a file that agent.save wrote (that of a "
-            "GridAgent is read by GridAgent.load(path, grid))"
-        )
-    if version > VERSION:
-        raise ValueError(f"{path} has format version {version}, newer than {VERSION}; upgrade ucbf to read it")
-    if not np.array_equal(arrays.pop("digest", np.empty(0)), _digest(arrays)):
-        raise ValueError(f"{path} was changed after it was written: its digest does not match; save the agent again")
-    return arrays, header
-
-
 def _digest(arrays: Arrays) -> NDArray[np.uint8]:
     """[32] SHA-256 of names, types, shapes and contents."""
     sha = hashlib.sha256()
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = arrays[name]
         sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         sha.update(array.tobytes())
     return np.frombuffer(sha.digest(), dtype=np.uint8)

@@ -13,6 +13,7 @@ learners all read the boundary rule from there.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import array_of, frozen, integers, numbers, one_of, real, whole
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, integers, numbers, one_of, real, whole
 from ucbf.kernels.types import BOUNDARIES, Mechanics
 
 Table = ArrayLike | Callable[..., Any]
@@ -125,20 +126,21 @@ class System:
         put(
             horizon=whole("horizon", horizon, 1),
             boundary=one_of("boundary", "wrap" if boundary is None else boundary, BOUNDARIES),
-            model_error=real("model_error (ζ)", model_error, 0),
-            lipschitz=None if lipschitz is None else real("lipschitz", lipschitz, 0),
+            model_error=real("model_error (ζ)", model_error, 0, LARGEST_TABLE),
+            lipschitz=None if lipschitz is None else real("lipschitz", lipschitz, 0, LARGEST_RETURN),
             discount=real("discount", discount, 0, 1, open_low=True),
             disturbance_range=_checked_range(disturbance_range),
-            state_offset=whole("state_offset", state_offset),
+            state_offset=whole("state_offset", state_offset, -LARGEST_INTEGER, LARGEST_INTEGER),
         )
         sizes = _sizes({"f": f, "reward": reward, "allowed": allowed}, n_states, n_actions)
         put(n_states=sizes[0], n_actions=sizes[1])
         if sizes[0] * sizes[1] > LARGEST_TABLE:
             raise ValueError(f"{sizes[0]} states and {sizes[1]} actions are too many; take a coarser unit")
+        self._check_length("states", sizes[0])
         put(allowed=self._table("allowed", True if allowed is None else allowed, _truths))
         self._check_actions()
         put(f=self._table("f", f, integers))
-        put(reward=self._table("reward", reward, numbers))
+        put(reward=self._table("reward", reward, self._payments))
         put(terminal=self._terminal(terminal))
         if boundary == "strict":
             self._check_inside()
@@ -146,6 +148,7 @@ class System:
         span = self.raw_states.stop - self.raw_states.start
         if span > LARGEST_TABLE:
             raise ValueError(f"f + W spans {span} raw states; at most {LARGEST_TABLE} are supported: check f and W")
+        self._check_length("raw states (f + W)", span)
         put(landing=None if landing is None else self._landing(landing))
         put(_landing_function=landing if callable(landing) else None, _boundary_given=boundary)
         if boundary is None:
@@ -173,7 +176,8 @@ class System:
         """Where an action that exists may lead, ζ/2 either way; the states, where only what it wraps to matters."""
         if self._wraps_freely:
             return self.states
-        reached = self.f[self.allowed]
+        f, exists = self._f_and_allowed
+        reached = f[exists]
         return range(int(reached.min()) - self.slack, int(reached.max()) + self.slack + 1)
 
     @cached_property
@@ -333,10 +337,28 @@ class System:
                 )
             table = np.broadcast_to(table, (len(table) if table.ndim == 3 else 1, S, A))
         if name != "allowed":
-            exists = self.allowed if len(table) == H else self.allowed.any(axis=0)
+            exists = self.allowed if len(table) == H else once(self.allowed).any(axis=0)
             table = np.where(exists, array_of(name, table), 0)
         checked = read(name, table, lambda h, s, a: f"{name} at step {h}, state {s + self.state_offset}, action {a}")
         return np.broadcast_to(frozen(checked), (H, S, A))
+
+    def _payments(self, name: str, given: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[np.float64]:
+        """Rewards of any kind, of which an episode may add up H."""
+        return numbers(name, given, place, LARGEST_RETURN / self.horizon)
+
+    @property
+    def _f_and_allowed(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """[1 or H, S, A] both; one step, where all are alike."""
+        f, exists = np.broadcast_arrays(once(self.f), once(self.allowed))
+        return f, exists
+
+    def _check_length(self, what: str, n: int) -> None:
+        """An error where even one number for every step and state would be too many."""
+        if self.horizon * n > LARGEST_TABLE:
+            raise ValueError(
+                f"{self.horizon} steps of {n} {what} are more than {LARGEST_TABLE} together; state a shorter horizon, "
+                "or take a coarser unit"
+            )
 
     def _landing(self, given: Table) -> NDArray[np.float64]:
         Z = len(self.raw_states)
@@ -352,9 +374,9 @@ class System:
             )
         if callable(given):
             z = np.arange(self.raw_states[0], self.raw_states[-1] + 1)
-            table = numbers("landing", _evaluated("landing", given, self.horizon, (Z,), z))
+            table = self._payments("landing", _evaluated("landing", given, self.horizon, (Z,), z))
         else:
-            table = numbers("landing", given)
+            table = self._payments("landing", given)
             if table.shape not in {(Z,), (1, Z), (self.horizon, Z)}:
                 raise ValueError(
                     f"landing has shape {table.shape}; over the raw states {self.raw_states[0]}.."
@@ -369,15 +391,16 @@ class System:
         if callable(given):
             if takes_the_step("terminal", given, 1):
                 raise TypeError("terminal takes more than the states; it is paid once, after the last step")
-            table = numbers("terminal", _evaluated("terminal", given, 1, (self.n_states,), np.array(self.states))[0])
+            values = _evaluated("terminal", given, 1, (self.n_states,), np.array(self.states))[0]
+            table = self._payments("terminal", values)
         else:
-            table = numbers("terminal", given)
+            table = self._payments("terminal", given)
         if table.shape != (self.n_states,):
             raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(self.n_states,)}")
         return frozen(table)
 
     def _check_actions(self) -> None:
-        stuck = np.argwhere(~self.allowed.any(axis=2))
+        stuck = np.argwhere(~once(self.allowed).any(axis=2))
         if len(stuck):
             h, s = stuck[0]
             raise ValueError(
@@ -393,7 +416,8 @@ class System:
         if self.landing is not None:
             raise ValueError(f"landing is given, but not where f + W outside the states leads; {choices}")
         (low, high), first, last = self.disturbance_range, self.states[0], self.states[-1]
-        wrong = np.argwhere(self.allowed & ((self.f + low < first) | (self.f + high > last)))
+        f, exists = self._f_and_allowed
+        wrong = np.argwhere(exists & ((f + low < first) | (f + high > last)))
         if len(wrong):
             h, s, a = wrong[0]
             x = self.f[h, s, a]
@@ -404,7 +428,8 @@ class System:
 
     def _check_inside(self) -> None:
         first, last = self.states[0], self.states[-1]
-        wrong = np.argwhere(self.allowed & ((self.f < first) | (self.f > last)))
+        f, exists = self._f_and_allowed
+        wrong = np.argwhere(exists & ((f < first) | (f > last)))
         if len(wrong):
             h, s, a = wrong[0]
             raise ValueError(
@@ -425,10 +450,12 @@ def _checked_range(given: tuple[int, int] | None) -> tuple[int, int] | None:
         low, high = given
     except (TypeError, ValueError):
         raise TypeError(f"disturbance_range is {given!r}; give (low, high)") from None
-    pair = whole("disturbance_range[0]", low), whole("disturbance_range[1]", high)
+    pair = tuple(
+        whole(f"disturbance_range[{i}]", w, -LARGEST_INTEGER, LARGEST_INTEGER) for i, w in enumerate((low, high))
+    )
     if pair[0] > pair[1]:
         raise ValueError(f"disturbance_range is {pair}; low must not exceed high")
-    return pair
+    return pair[0], pair[1]
 
 
 def _sizes(tables: dict[str, Any], n_states: int | None, n_actions: int | None) -> tuple[int, int]:
@@ -452,6 +479,11 @@ def _evaluated(
 ) -> NDArray[Any]:
     """[1, ...] of function(*grids), or [H, ...] of function(h, *grids) if it has one more argument."""
     per_step = takes_the_step(name, function, len(grids))
+    if per_step and horizon * math.prod(shape) > LARGEST_TABLE:
+        raise ValueError(
+            f"{name} depends on the step: {horizon} tables of shape {shape} have more than {LARGEST_TABLE} numbers; "
+            "state a shorter horizon, or take a coarser unit"
+        )
     try:
         tables = [function(h, *grids) for h in range(horizon)] if per_step else [function(*grids)]
     except Exception as error:

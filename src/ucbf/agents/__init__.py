@@ -18,7 +18,7 @@ from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.checks import one_of
 from ucbf.estimators.base import Named
 from ucbf.planning import checked_policy
-from ucbf.saving import Saved
+from ucbf.saving import Saved, said
 from ucbf.system import System
 
 KINDS = (UCBf, UCBVIf, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
@@ -42,17 +42,23 @@ def restored(
     if kind.name != saved.agent:
         raise ValueError(f"{path} holds a {saved.agent!r}, not a {kind.name!r}; pass the class it was saved from")
     described = saved.params.get("estimator")
-    if estimator is not None:
-        saved.params["estimator"] = estimator
-    made = kind(saved.system, **saved.params)
-    if made.params.get("estimator") != described:
-        raise ValueError(f"{path} was saved with the estimator {described!r:.80}; pass one with the same parameters")
+    params = saved.params if estimator is None else {**saved.params, "estimator": estimator}
+    sizes = dict(zip("HSA", saved.system.f.shape, strict=True))
     try:
-        made.restore(saved.state)
-        if "policy" in made.state:
-            checked_policy(made.system, made.state["policy"])
-    except ValueError as error:
-        raise ValueError(f"{path} does not hold this agent: {error}") from None
+        for name, axes in kind.tables.items():  # before an agent is built for sizes that the file only claims
+            shape = tuple(sizes[axis] for axis in axes)
+            if name not in saved.state or saved.state[name].shape != shape:
+                raise ValueError(f"it holds no {name} of shape {shape}")
+        made = kind(saved.system, **params)
+        same = bool(made.params.get("estimator") == described)
+        if same:
+            made.restore(saved.state)
+            if "policy" in made.state:
+                checked_policy(made.system, made.state["policy"])
+    except Exception as error:  # a forged file may make anything go wrong
+        raise ValueError(f"{path} does not hold this agent: {said(error)}; save the agent again") from None
+    if not same:
+        raise ValueError(f"{path} was saved with the estimator {described!r:.80}; pass one with the same parameters")
     return made
 
 

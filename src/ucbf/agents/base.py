@@ -7,6 +7,7 @@ To add an algorithm, subclass :class:`Agent` and give ``name``, ``policy`` and `
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,14 +18,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import whole
 from ucbf.kernels import backward, loop, seen
+from ucbf.limits import Limits, copy_into, learner_limits
 from ucbf.planning import checked_policy
-from ucbf.saving import Saved, write
+from ucbf.saving import Preset, Saved, write
 from ucbf.system import System
 from ucbf.units import in_units, units_of
 
 
 class CensoredWarning(UserWarning):
     """A clipped boundary hid a disturbance from an agent that learns the law of the disturbances."""
+
+
+class Lock:
+    """Held while an agent learns or is saved, so that no file has half of an update. A copy gets one of its own."""
+
+    def __init__(self) -> None:
+        self._held = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._held.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._held.release()
+
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
 
 
 class Agent(ABC):
@@ -39,6 +57,7 @@ class Agent(ABC):
     """
 
     name: ClassVar[str]
+    tables: ClassVar[dict[str, str]] = {}  # of ``state``, by their axes H, S, A: what a file must hold to be believed
 
     def __init__(self, system: System, **params: Any) -> None:
         if not isinstance(system, System):
@@ -51,6 +70,7 @@ class Agent(ABC):
         self.units = units_of(system)
         self.told = in_units(system.mechanics, self.units)
         self._warned: set[type] = set()
+        self.lock = Lock()
 
     def __repr__(self) -> str:
         params = "".join(f", {name}={value!r:.40}" for name, value in self.params.items())
@@ -83,8 +103,12 @@ class Agent(ABC):
         return {}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from what ``state`` said; an error if that was of another agent."""
-        copy_into(self.state, state)
+        """Go on from what ``state`` said; an error if that was of another agent, or cannot be."""
+        copy_into(self.state, state, self.limits)
+
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """What the arrays of ``state`` may hold, by name; what is not named is only checked for nan."""
+        return {}
 
     def renew(self) -> None:  # noqa: B027 - most agents have nothing to prepare
         """Prepare the policy of the next episode. Called when an episode starts or the policy is asked for."""
@@ -94,9 +118,10 @@ class Agent(ABC):
     def act(self, h: int, s: int) -> int:
         """The action for state s at step h."""
         h, s = self._step(h), self._index("state", s)
-        if h == 0:
-            self.renew()
-        return int(self._choice(h, s))
+        with self.lock:
+            if h == 0:
+                self.renew()
+            return int(self._choice(h, s))
 
     def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
         """Learn from a transition, whoever chose the action and whenever it was made.
@@ -112,9 +137,10 @@ class Agent(ABC):
         a = whole("action", a, 0, self.system.n_actions - 1)
         if not self.system.allowed[h, s, a]:
             raise ValueError(f"action {a} is not allowed in state {s + self.system.state_offset} at step {h}")
-        j = self._residual(h, s, a, s_next, disturbance) if self.uses_residual else 0
-        if j is not None:
-            self.update(h, s, a, s_next, j)
+        with self.lock:
+            j = self._residual(h, s, a, s_next, disturbance) if self.uses_residual else 0
+            if j is not None:
+                self.update(h, s, a, s_next, j)
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
@@ -125,7 +151,13 @@ class Agent(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one file; :func:`ucbf.load` goes on from it bit for bit."""
-        write(path, Saved(self.name, self.params, self.system, self.state))
+        write(path, self.saved())
+
+    def saved(self, preset: Preset | None = None) -> Saved:
+        """What a file says of the agent as it is now: others may go on learning while it is written."""
+        with self.lock:
+            state = {name: np.array(array) for name, array in self.state.items()}
+        return Saved(self.name, self.params, self.system, state, preset)
 
     # -- use, many episodes at once ---------------------------------------------------------------
 
@@ -139,15 +171,16 @@ class Agent(ABC):
         v, policy = self._values(), np.empty((0, 0), np.int64)
         states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
         for k in range(len(gap)):
-            self.renew()
-            now, top = self.policy, -1
-            if not np.array_equal(now, policy):
-                policy, top = checked_policy(self.system, now), H - 1
-            switched[k] = not np.array_equal(acted, policy)
-            acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
-            for h in range(H):
-                self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
+            with self.lock:
+                self.renew()
+                now, top = self.policy, -1
+                if not np.array_equal(now, policy):
+                    policy, top = checked_policy(self.system, now), H - 1
+                switched[k] = not np.array_equal(acted, policy)
+                acted[...] = policy
+                gap[k], reward[k] = loop.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
+                for h in range(H):
+                    self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
 
     def _values(self) -> NDArray[np.float64]:
         """[H+1, S] room for the values of a policy; the row after the last step is right already."""
@@ -230,17 +263,6 @@ class Agent(ABC):
             warnings.warn(message, kind, stacklevel=stacklevel + 1)
 
 
-def copy_into(arrays: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
-    """Fill every array with the stored one of its name; an error if that is missing, of another kind, or damaged."""
-    for name, array in arrays.items():
-        found = stored.get(name)
-        if found is None or found.shape != array.shape or found.dtype != array.dtype:
-            raise ValueError(f"it holds no {name} of shape {array.shape}: it was written by another version")
-        if found.dtype.kind == "f" and np.isnan(found).any():
-            raise ValueError(f"it holds a {name} that is not a number; save the agent again")
-        array[...] = found
-
-
 def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays of a NamedTuple that can change, those of its parts under "part.name"."""
     for name, value in learner._asdict().items():
@@ -253,30 +275,39 @@ def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]
 class CompiledAgent(Agent):
     """An agent whose learning is two compiled functions, chosen by the type of its ``learner``."""
 
+    tables: ClassVar[dict[str, str]] = {"policy": "HS"}
     learner: Any  # a NamedTuple of arrays, one of those in ucbf.kernels
 
     @property
     def policy(self) -> NDArray[np.int64]:
         """[H, S] the actions it would take now."""
-        self.renew()
-        return np.array(self.learner.policy)
+        with self.lock:
+            self.renew()
+            return np.array(self.learner.policy)
 
     def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
         """Learn from one transition between state indices."""
-        loop.run_update(self.told, self.learner, h, s, a, s_next, j)
+        with self.lock:
+            loop.run_update(self.told, self.learner, h, s, a, s_next, j)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
-        loop.run_renewal(self.told, self.learner)
+        with self.lock:
+            loop.run_renewal(self.told, self.learner)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array of the learner that can change."""
         return dict(_arrays(self.learner))
 
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """What the arrays of the learner may hold."""
+        return learner_limits(self.system, self.told, self.learner, stored)
+
     def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """As :meth:`Agent.run`, in one compiled loop."""
-        loop.run(arena, self.told, self.learner, draws, self._values(), acted, *results)
+        with self.lock:
+            loop.run(arena, self.told, self.learner, draws, self._values(), acted, *results)
 
     def _choice(self, h: int, s: int) -> int:
         return int(self.learner.policy[h, s])

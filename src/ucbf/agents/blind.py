@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from ucbf.agents.base import CompiledAgent
 
 class BlindAgent(CompiledAgent):
     """An agent with a table of Q that uses f only to work out the landing reward that was paid."""
+
+    tables: ClassVar[dict[str, str]] = {"policy": "HS", "q": "HSA"}
 
     @property
     def uses_residual(self) -> bool:

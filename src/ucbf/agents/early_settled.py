@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ucbf.agents.blind import BlindAgent
-from ucbf.bonuses import log_term
+from ucbf.bonuses import LARGEST_SCALE, log_term
 from ucbf.checks import real
 from ucbf.kernels import tabular
 from ucbf.system import System
@@ -42,7 +42,7 @@ class EarlySettled(BlindAgent):
     name = "Q-EarlySettled-Advantage"
 
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01) -> None:
-        c, p = real("c", c, 0), real("p", p, 0, 1, open_low=True)
+        c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p)
         table = self.optimistic_table()
         q, value, floor = table["q"], table["value"], self.units.floor

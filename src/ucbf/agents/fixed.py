@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ucbf.agents.base import Agent, CompiledAgent
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
 from ucbf.kernels import learners
+from ucbf.limits import MOST_SEEN, Limit, Limits
 from ucbf.planning import greedy, plan
 from ucbf.system import System
 
@@ -72,6 +73,7 @@ class Random(Agent):
     """
 
     name = "random"
+    tables: ClassVar[dict[str, str]] = {"count": "H"}
     uses_residual = False
 
     def __init__(self, system: System, *, seed: int = 0) -> None:
@@ -92,6 +94,10 @@ class Random(Agent):
     def state(self) -> dict[str, NDArray[Any]]:
         """How many transitions each step has seen."""
         return {"count": self._count}
+
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """Counts."""
+        return {"count": Limit(0, MOST_SEEN)}
 
     def _draw(self, block: int) -> NDArray[np.int64]:
         """[BLOCK, H, S]: block after block from the seed, so that the counts alone say where the agent stands."""

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.agents.base import Agent, CompiledAgent, copy_into
+from ucbf.agents.base import Agent, CompiledAgent
 from ucbf.certificates import Certificate
 from ucbf.checks import integers, one_of, real
 from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
 from ucbf.estimators.base import Named
 from ucbf.kernels import backward, loop, offsets, seen, watch
+from ucbf.limits import copy_into
 from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, watched
 from ucbf.system import System, once
 
@@ -51,7 +52,7 @@ class InformedAgent(CompiledAgent):
         eta: float | None,
         **params: Any,
     ) -> None:
-        eta = None if eta is None else real("eta", eta, 0, open_low=True)
+        eta = None if eta is None else real("eta", eta, 0, 1e6, open_low=True)
         self.estimator = None if estimator is None else make_estimator(estimator)
         super().__init__(system, renewal=one_of("renewal", renewal, RENEWALS), eta=eta, estimator=None, **params)
         self._told_first = self.told
@@ -64,7 +65,7 @@ class InformedAgent(CompiledAgent):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from what ``state`` said."""
-        copy_into(super().state, state)
+        copy_into(super().state, state, self.limits)
         if isinstance(self.estimator, Estimator):
             own = {n.removeprefix("estimator."): array for n, array in state.items() if n.startswith("estimator.")}
             self.estimator.restore(own)
@@ -136,16 +137,18 @@ class InformedAgent(CompiledAgent):
 
     def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
         """Learn from one transition between state indices."""
-        super().update(h, s, a, s_next, j)
-        if isinstance(self.estimator, Estimator) and self._shows_all[h % len(self._shows_all), s, a]:
-            told = seen.residual_of(self.told, self.learner.model.first, h, s, a, s_next)
-            self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
+        with self.lock:
+            super().update(h, s, a, s_next, j)
+            if isinstance(self.estimator, Estimator) and self._shows_all[h % len(self._shows_all), s, a]:
+                told = seen.residual_of(self.told, self.learner.model.first, h, s, a, s_next)
+                self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
-        if isinstance(self.estimator, Estimator):
-            self._follow(self.estimator)
-        super().renew()
+        with self.lock:
+            if isinstance(self.estimator, Estimator):
+                self._follow(self.estimator)
+            super().renew()
 
     def _follow(self, estimator: Estimator) -> None:
         """Write what the estimator believes into the model."""
@@ -170,10 +173,17 @@ class InformedAgent(CompiledAgent):
             f = np.clip(f, 0, self.told.n_after - 1)
         new = f % self.system.n_states if self.told.modular else f
         if not np.array_equal(new, m.f):  # what was held against it was about another f
-            self.inner.watch.steps[...] = self.inner.watch.groups[...] = 0
+            self._forget_what_was_watched()
         m.f[...] = new
         m.high[...] = np.maximum(m.first + high, f)
         m.low[...] = np.minimum(m.first + low, np.where(sure, f, m.high - 1))
+
+    def _forget_what_was_watched(self) -> None:
+        """Begin anew to compare residuals; those that were left out stay known."""
+        seen = self.inner.watch
+        for array in (seen.steps, seen.groups, seen.periods, seen.tally[: watch.OUTSIDE]):
+            array[...] = 0
+        seen.length[...] = 1
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, row by row."""
@@ -181,9 +191,10 @@ class InformedAgent(CompiledAgent):
         if w.ndim != 2 or w.shape[1] != self.system.horizon:
             raise ValueError(f"disturbances has shape {w.shape}; give [K, H] with H = {self.system.horizon}")
         j = self.system.fold(w)
-        loop.replay(self.told, self.learner, j)
-        if self.estimator is None:
-            watch.watch_history(self.told, self.inner.watch, j)
+        with self.lock:
+            loop.replay(self.told, self.learner, j)
+            if self.estimator is None:
+                watch.watch_history(self.told, self.inner.watch, j)
 
     def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
         """As :meth:`Agent.run`; in one compiled loop unless the estimator is not compiled."""

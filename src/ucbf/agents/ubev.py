@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ucbf.agents.blind import BlindAgent
+from ucbf.bonuses import LARGEST_SCALE
 from ucbf.checks import real
 from ucbf.kernels import tabular
 from ucbf.system import System
@@ -39,7 +40,7 @@ class UBEV(BlindAgent):
     name = "UBEV"
 
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01) -> None:
-        c, p = real("c", c, 0), real("p", p, 0, 1, open_low=True)
+        c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p)
         H, S, A = system.f.shape
         table = self.optimistic_table()

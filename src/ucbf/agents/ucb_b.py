@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ucbf.agents.blind import BlindAgent
-from ucbf.bonuses import log_term
+from ucbf.bonuses import LARGEST_SCALE, log_term
 from ucbf.checks import real
 from ucbf.kernels import tabular
 from ucbf.system import System
@@ -41,7 +41,7 @@ class UCBB(BlindAgent):
     name = "UCB-B"
 
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01) -> None:
-        c, p = real("c", c, 0), real("p", p, 0, 1, open_low=True)
+        c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p)
         shape, table = system.f.shape, self.optimistic_table()
         del table["learned_steps"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ucbf.agents.informed import InformedAgent
-from ucbf.bonuses import bonus_of, scale_of
+from ucbf.bonuses import LARGEST_SCALE, bonus_of, scale_of
 from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
 from ucbf.estimators.base import Named
@@ -77,7 +77,7 @@ class UCBf(InformedAgent):
             p=p,
             bonus=bonus,
             clock=clock,
-            d=real("d", d, 0),
+            d=real("d", d, 0, LARGEST_SCALE),
         )
         H, S, cap = system.horizon, system.n_states, self.units.cap
         chosen = bonus_of(bonus, system, self.units, c=c, p=p, d=d if bonus == "online" else 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ucbf.agents.blind import BlindAgent
-from ucbf.bonuses import horizon_log_term
+from ucbf.bonuses import LARGEST_SCALE, horizon_log_term
 from ucbf.checks import real, whole
 from ucbf.kernels import tabular
 from ucbf.system import System
@@ -43,7 +43,7 @@ class UCBVIBF(BlindAgent):
     name = "UCBVI-BF"
 
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01, episodes: int = 5000) -> None:
-        c, p = real("c", c, 0), real("p", p, 0, 1, open_low=True)
+        c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, episodes=whole("episodes", episodes, 1))
         H, S, _ = system.f.shape
         self.learner = tabular.UCBVIBFState(

@@ -63,7 +63,7 @@ class UCBVIf(InformedAgent):
     ) -> None:
         if not isinstance(stationary, bool | np.bool_):
             raise TypeError(f"stationary is {stationary!r:.60}; give True or False")
-        weight = real("prior_weight", prior_weight, 0)
+        weight = real("prior_weight", prior_weight, 0, 1e9)
         super().__init__(
             system,
             estimator=estimator,

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.limits import Limits, copy_into
 from ucbf.system import System
 
 
@@ -68,9 +69,12 @@ class Estimator(Named, ABC):
         return {}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from what ``state`` said."""
-        for name, array in self.state.items():
-            array[...] = state[name]
+        """Go on from what ``state`` said; an error if that was of another estimator, or cannot be."""
+        copy_into(self.state, state, self.limits)
+
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """What the arrays of ``state`` may hold, by name; what is not named is only checked for nan."""
+        return {}
 
 
 def require_plain_residuals(name: str, system: System) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ucbf.checks import real
 from ucbf.estimators.base import Estimate
 from ucbf.estimators.features import FeatureEstimator, Features
+from ucbf.limits import MOST_SEEN, SUM, Limit, Limits, refuse_outside
 from ucbf.system import System
 
 
@@ -48,9 +49,8 @@ class LinearFeatures(FeatureEstimator):
         """One row, or H if the features depend on the step."""
         rows = super().start(system)
         H, d = system.horizon, self.table.shape[3]
-        means = np.full(H, 1e-6)  # hardly regularised: nothing is known of the mean of W
-        self.inverse = np.diag(1 / np.append(np.full(d, self.params["ridge"]), means))
         self.moment = np.zeros(d + H)
+        self.inverse = self._first_inverse()
         self.seen = np.zeros(2)  # observations; sum of the squares that are left
         self.news = np.zeros(1, np.int64)
         return rows
@@ -91,3 +91,16 @@ class LinearFeatures(FeatureEstimator):
     def state(self) -> dict[str, NDArray[Any]]:
         """The design and what it says."""
         return {"inverse": self.inverse, "moment": self.moment, "seen": self.seen, "news": self.news}
+
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """The inverse of a design is positive definite and only shrinks as more is seen."""
+        inverse, first = stored["inverse"], self._first_inverse()
+        refuse_outside("inverse", inverse, Limit(-first.max(), first.max()))
+        if not np.array_equal(inverse, inverse.T) or np.linalg.eigvalsh(inverse)[0] < -1e-9 * first.max():
+            raise ValueError("its inverse is not that of least squares: symmetric, with no eigenvalue below 0")
+        return {"moment": Limit(-SUM, SUM), "seen": Limit(0, [MOST_SEEN, SUM]), "news": Limit(0, 1)}
+
+    def _first_inverse(self) -> NDArray[np.float64]:
+        """Before anything was seen; the means of W are hardly regularised: nothing is known of them."""
+        ridge = np.full(self.table.shape[3], self.params["ridge"])
+        return np.diag(1 / np.append(ridge, np.full(len(self.moment) - len(ridge), 1e-6)))

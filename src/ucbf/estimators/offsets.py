@@ -11,6 +11,8 @@ from ucbf.kernels import offsets
 from ucbf.kernels.types import Mechanics
 from ucbf.system import LARGEST_TABLE, System
 
+MOST_ITERATIONS = 1000
+
 
 class OffsetPosterior(Named):
     """Knows that every f(s, a) may be off by a whole number of states, up to ζ/2, and finds out by how much.
@@ -42,7 +44,7 @@ class OffsetPosterior(Named):
         super().__init__(
             threshold=real("threshold", threshold, 0, 1, open_low=True),
             smoothing=None if smoothing is None else real("smoothing", smoothing, 0, open_low=True),
-            iterations=whole("iterations", iterations, 1),
+            iterations=whole("iterations", iterations, 1, MOST_ITERATIONS),
         )
 
     def model(
@@ -60,6 +62,11 @@ class OffsetPosterior(Named):
             raise ValueError(
                 f"OffsetPosterior would count {R} residuals for each of {steps * S * A} steps and pairs, more than "
                 f"{LARGEST_TABLE}; declare a narrower disturbance_range"
+            )
+        if F * S * A * (2 * E - 1) > LARGEST_TABLE:
+            raise ValueError(
+                f"OffsetPosterior would tell {E} offsets apart for each of {F * S * A} pairs, more than "
+                f"{LARGEST_TABLE}; declare a smaller model_error"
             )
         belief = np.full(E, np.log((1 - offsets.TRUST) / max(E - 1, 1)))
         belief[system.slack] = np.log(offsets.TRUST)
@@ -92,6 +99,6 @@ class OffsetPosterior(Named):
         """[P, E] under "strict" f is among the states, whatever its offset."""
         barred = np.zeros((told.after.size, E))
         if system.boundary == "strict":
-            f = told.after.reshape(-1, 1) + system.after_states[0] + np.arange(E) - system.slack
+            f = told.after.reshape(-1, 1).astype(np.int64) + system.after_states[0] + np.arange(E) - system.slack
             barred[(f < system.states[0]) | (f > system.states[-1])] = offsets.NEVER
         return barred

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from ucbf.checks import real
 from ucbf.estimators.base import Estimate
 from ucbf.estimators.features import FeatureEstimator, Features
+from ucbf.limits import MOST_SEEN, Limit, refuse_outside
 from ucbf.system import System
 
 
@@ -90,7 +92,15 @@ class PartialFit(FeatureEstimator):
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Show all of it again."""
-        self.shown = [tuple(row) for row in state["shown"].tolist()]
+        shown, batches = (state.get(name, np.empty(0)) for name in ("shown", "batches"))
+        kinds = {shown.dtype, batches.dtype}
+        if shown.shape[1:] != (4,) or batches.ndim != 1 or kinds != {np.dtype(np.int64)}:
+            raise ValueError("it does not hold what the regressor was shown, and in which batches")
+        _, S, A, _ = self.table.shape
+        refuse_outside("shown", shown, Limit([0, 0, 0, -MOST_SEEN], [self.horizon - 1, S - 1, A - 1, MOST_SEEN]))
+        if batches[:1].tolist() != [0] or (np.diff(batches) <= 0).any() or batches[-1] > len(shown):
+            raise ValueError(f"its batches are {batches.tolist()!r:.60}; they must grow from 0 to at most {len(shown)}")
+        self.shown = [tuple(row) for row in shown.tolist()]
         self.batches = [0]
-        for begin, end in zip(state["batches"], state["batches"][1:], strict=False):
-            self._fit(int(begin), int(end))
+        for begin, end in itertools.pairwise(batches.tolist()):
+            self._fit(begin, end)
