@@ -290,3 +290,31 @@ def test_sizes_suit_the_series():
 def test_one_value_serves_all_steps_and_several_are_one_each():
     flags = SimpleNamespace(prices=[3.0], target=[1.0, 2.0], capacity=9.0, initial=None)
     assert _given(Battery, flags, None) == {"prices": 3.0, "target": [1.0, 2.0], "capacity": 9.0}
+
+
+def test_the_page_says_what_was_done_to_the_rows(tmp_path):
+    begin = np.datetime64("2024-03-24T23:00")  # midnight of a Monday in Berlin, a week before the clock is set
+    hours = begin + 60 * np.arange(24 * 21 - 1)
+    (tmp_path / "calls.csv").write_text("time,calls\n" + "".join(f"{t}Z,{i % 5}\n" for i, t in enumerate(hours)))
+    done = run("queue", "--arrivals", "calls.csv", "--time-zone", "Europe/Berlin", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "504 rows; episodes of 24 steps, the first from 2024-03-25, the last from 2024-04-14" in done.stdout
+    assert "The clock was set forward once, on 2024-03-31: the hour that it skips is taken as the mean" in done.stdout
+    done = run("queue", "--arrivals", "calls.csv", "--time-zone", "Mars", cwd=tmp_path)
+    assert (done.returncode, done.stderr[:44]) == (2, "ucbf: time_zone: unknown time zone 'Mars'; g")
+
+
+def test_of_very_many_episodes_enough_judge_and_are_resampled(monkeypatch):
+    whole = ucbf.advise(Inventory(), poisson_weeks(60))
+    monkeypatch.setattr("ucbf.advice.history.MOST_JUDGED", 7 * 10)
+    monkeypatch.setattr("ucbf.advice.history.MOST_RESAMPLED", 7 * 20)
+    found = ucbf.advise(Inventory(), poisson_weeks(60))
+    assert (len(whole.training), len(whole.test)) == (42, 18)
+    assert (len(found.training), len(found.test)) == (42, 10)
+    np.testing.assert_array_equal(found.rewards[advice.LEARNED], whole.rewards[advice.LEARNED][:10])
+    np.testing.assert_array_equal(found.policy.actions, whole.policy.actions)
+    assert found.loss > whole.loss  # of histories that are half as long
+    assert "42 to learn from, 10 to judge by. The 8 after them settle no more, and were left out." in advice.summary(
+        found
+    )
+    assert "after them" not in advice.summary(whole)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from cyclopts import App, Parameter
+from numpy.typing import NDArray
 
 from ucbf import advice, data
 from ucbf.checks import whole
@@ -38,6 +40,9 @@ class Reading:
         The column of dates; found if not given.
     date_format
         How dates are written, such as %d.%m.%Y; found if not given.
+    time_zone
+        Such as Europe/Berlin: the zone in which dates without an offset from universal time were written, or to whose
+        clock dates with one are brought.
     gaps
         What a missing date means: an error, or that nothing was sold, arrived, flowed.
     train
@@ -54,6 +59,7 @@ class Reading:
     column: str | None = None
     time: str | None = None
     date_format: str | None = None
+    time_zone: str | None = None
     gaps: Literal["refuse", "zero"] = "refuse"
     train: float = 0.7
     pool: bool | None = None
@@ -62,7 +68,15 @@ class Reading:
 
     def series(self, path: Path, column: str | None, least: float | None) -> data.Series:
         """A column of a file."""
-        return data.read_series(path, column, self.time, least=least, gaps=self.gaps, date_format=self.date_format)
+        return data.read_series(
+            path,
+            column,
+            self.time,
+            least=least,
+            gaps=self.gaps,
+            date_format=self.date_format,
+            time_zone=self.time_zone,
+        )
 
 
 def _flags(kind: type[Ready]) -> Any:
@@ -192,21 +206,43 @@ def _daily(prices: data.Series, episodes: data.Episodes) -> list[dict[str, Any]]
     """The prices of every episode, matched by date where both have dates, else row by row."""
     (K, H), demand = episodes.amounts.shape, episodes.series
     where = f"{prices.source}, column {prices.name!r}"
-    begins = 0
+    at = np.arange(K * H)
     if prices.times is not None and demand.times is not None:
         if prices.spacing != demand.spacing:
             raise UserError(
                 f"{where}: a price every {prices.spacing}, a demand every {demand.spacing}; make them alike"
             )
-        begins = next((i for i, t in enumerate(prices.times) if str(t) == episodes.starts[0]), -1)
-        if begins < 0:
-            raise UserError(f"{where}: no price for {episodes.starts[0]}, where the first episode begins")
-    if len(prices) < begins + K * H:
+        if (prices.offsets is None) != (demand.offsets is None):
+            known, unknown = (prices, demand) if demand.offsets is None else (demand, prices)
+            raise UserError(
+                f"{known.source} says how far its dates are from universal time, {unknown.source} does not; name the "
+                "zone of its clock (time_zone, --time-zone)"
+            )
+        at = _matched(prices, demand.part(episodes.begin, episodes.begin + K * H), where)
+    if len(prices) < at[-1] + 1:
         raise UserError(
-            f"{where}: {len(prices)} rows, but the demand needs {begins + K * H} of them; give a price for every step"
+            f"{where}: {len(prices)} rows, but the demand needs {at[-1] + 1} of them; give a price for every step"
         )
-    table = prices.values[begins : begins + K * H].reshape(K, H)
-    return [{"prices": tuple(day)} for day in table.tolist()]
+    return [{"prices": tuple(day)} for day in prices.values[at].reshape(K, H).tolist()]
+
+
+def _matched(prices: data.Series, demand: data.Series, where: str) -> NDArray[np.int64]:
+    """[N] which price is that of each step: of the same instant where that is known, else of the same time."""
+    have, want = (series.times if series.instants is None else series.instants for series in (prices, demand))
+    assert have is not None
+    assert want is not None
+    at = np.searchsorted(have, want, side="right") - 1
+    first = int(at[0])
+    if first < 0 or have[first] != want[0]:
+        raise UserError(f"{where}: no price for {demand.when(0)}, where the first episode begins")
+    if have[-1] < want[-1]:  # the prices end too early
+        return first + np.arange(len(want))
+    wrong = have[at] != want
+    if wrong.any():
+        raise UserError(
+            f"{where}: no price for {demand.when(int(wrong.argmax()))}; bring both to one clock (--time-zone)"
+        )
+    return at
 
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:

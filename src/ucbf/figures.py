@@ -36,6 +36,7 @@ STYLES = [
 ]
 BANDS = {"sd": "band: ±0.5 standard deviation over worlds", "ci": "band: 95 % bootstrap interval of the mean"}
 SCALES = ("linear", "log", "loglog")  # loglog: the gap too
+MOST_POINTS = 10_000  # of measured amounts that a panel shows: of more, every n-th episode
 
 
 def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Figure:
@@ -215,6 +216,7 @@ def law_panel(ax: Axes, advice: Advice) -> None:
     kind = advice.last.kind
     for part, colour, label in ((advice.training, "#999999", "learned from"), (advice.test, "#D55E00", "afterwards")):
         amounts = part.amounts[[not kind or k == kind for k in part.kinds]]
+        amounts = amounts[:: math.ceil(amounts.size / MOST_POINTS) or 1]
         if len(amounts):
             jitter = rng.uniform(-0.25, 0.25, amounts.shape)
             size = 8 if amounts.size < 2000 else 3

@@ -270,7 +270,9 @@ class System:
         Under "strict" only a wrong f can lead outside; the nearest state is the least wrong answer.
         """
         index = z - self.state_offset
-        return index % self.n_states if self.boundary == "wrap" else np.clip(index, 0, self.n_states - 1)
+        if self.boundary == "wrap":
+            return index % self.n_states
+        return np.minimum(np.maximum(index, 0), self.n_states - 1)  # for a single state much quicker than np.clip
 
     def hides(self, s: int) -> bool:
         """Whether state s may hide the disturbance that led to it: an edge of a clipped space."""

@@ -136,7 +136,8 @@ def advise(
     ready
         One of :mod:`ucbf.systems`, or a subclass of :class:`ucbf.systems.Ready` of your own.
     train
-        The share of the episodes that is learned from; 1 judges nothing.
+        The share of the episodes that is learned from; 1 judges nothing. Of the others, those within the next 50,000
+        steps judge.
     pooled
         Whether W is what is left after the profile, with one law for all steps; else every step has a law of its own.
         The profile is that of ``ready`` or ``changes`` if they give one, else the mean of every step. Where an episode
@@ -183,7 +184,7 @@ def advise(
                 warnings.simplefilter("ignore", ModelWarning)  # the page says it
                 rewards[name] = replay(player, w[len(first) :], start=begin, accounts=accounts).reward
             work.done()
-    shown = len(episodes) - 1
+    shown = len(history.episodes) - 1
     kinds = {compared.day(k).name: k for k in history.kinds(shown)}
     return Advice(
         days={name: compared.day(k) for name, k in kinds.items()},
@@ -249,7 +250,10 @@ def _check_amounts(ready: Ready, episodes: Episodes) -> None:
 
 
 def _estimated_loss(history: History, compared: Field, k: int, start: int, work: _Work) -> float:
-    """The bootstrap: what a plan from resampled episodes misses if the learned law is the truth; 95 % miss less."""
+    """The bootstrap: what a plan from resampled episodes misses if the learned law is the truth; 95 % miss less.
+
+    Histories of more than 100,000 steps are resampled with so many, from which a plan misses more, not less.
+    """
     n = len(history.first)
     if n < LEAST:
         return float("nan")
@@ -257,11 +261,11 @@ def _estimated_loss(history: History, compared: Field, k: int, start: int, work:
     world, first = World(system, compared.law_on(k)), start - ready.system.state_offset
     best, rng, missed = float(optimal(world).v[0, first]), np.random.default_rng(0), []
     kinds = np.array(history.first.kinds)
+    resampled = kinds[: history.resampled]
     for _ in range(RESAMPLED):
-        drawn = np.empty(n, np.int64)
-        for each in set(kinds.tolist()):
-            members = np.flatnonzero(kinds == each)
-            drawn[members] = rng.choice(members, len(members))
+        drawn = np.empty(len(resampled), np.int64)
+        for each in dict.fromkeys(resampled.tolist()):
+            drawn[resampled == each] = rng.choice(np.flatnonzero(kinds == each), int((resampled == each).sum()))
         other = history.counted(drawn, kind)
         there = ready.replace(profile=history.profiles_of(drawn)[kind]) if history.profiles else ready
         told = there.system.replace(terminal=system.terminal)

@@ -16,6 +16,7 @@ from ucbf.systems.base import Ready
 
 FEW = 20  # training episodes of a kind: with fewer, steps are pooled around their profile
 FEW_OF_A_KIND = 5  # with fewer, the profile of a kind of day is that of all days
+MOST_JUDGED, MOST_RESAMPLED = 50_000, 100_000  # steps that judge, and that a resampled history has: enough for both
 Profiles = dict[str, tuple[float, ...]]
 Which = NDArray[np.int64]
 
@@ -34,8 +35,10 @@ class History:
         pooled: bool | None,
         changes: Sequence[dict[str, Any]] | None,
     ) -> None:
-        self.episodes, self.changes = episodes, changes
-        self.first, self.rest = episodes.split(train)
+        self.first, rest = episodes.split(train)
+        self.resampled = max(MOST_RESAMPLED // ready.horizon, 1)  # episodes, at most
+        self.rest = rest.part(0, min(len(rest), max(MOST_JUDGED // ready.horizon, 1)))
+        self.episodes, self.changes = episodes.part(0, len(self.first) + len(self.rest)), changes
         self.ready = ready if changes is None else ready.anchored(changes[: len(self.first)])
         fewest = min(self.first.kinds.count(kind) for kind in set(self.first.kinds))
         self.together = fewest < FEW if pooled is None else pooled
@@ -62,6 +65,8 @@ class History:
         return self._with(k, self.profiles)
 
     def _with(self, k: int, profiles: Profiles) -> Ready:
+        if self.changes is None and not profiles:
+            return self.ready
         change = {} if self.changes is None else dict(self.changes[k])
         if profiles:
             change["profile"] = profiles[self.episodes.kinds[k]]
@@ -89,17 +94,28 @@ class History:
     def disturbances(self) -> NDArray[np.int64]:
         """[K, H] W of every episode, each around its own profile."""
         amounts = np.clip(self.episodes.amounts, *self.ready.amount_range)  # beyond it by less than half a unit
-        return np.concatenate([self.on(k).disturbances(amounts[k : k + 1]) for k in range(len(amounts))])
+        return _disturbances(amounts, [self.on(k) for k in range(len(amounts))])
 
     def counted(self, which: Which, kind: str) -> UCBVIf:
         """An agent that has counted W of training episodes: of all if pooled, else of one kind.
 
-        The i-th of ``which`` is taken for episode i, with its changes.
+        The i-th of ``which`` is taken for episode i, with its changes; it may be fewer than there are.
         """
         profiles = self.profiles_of(which) if self.profiles else {}
         amounts = np.clip(self.first.amounts[which], *self.ready.amount_range)
         counts = self.together or kind not in self.first.kinds
-        days = {k: self._with(k, profiles) for k, each in enumerate(self.first.kinds) if counts or each == kind}
-        agent = UCBVIf(next(reversed(days.values())).system, stationary=self.together)
-        agent.warm_start(np.concatenate([day.disturbances(amounts[k : k + 1]) for k, day in days.items()]))
+        days = [k for k, each in enumerate(self.first.kinds[: len(which)]) if counts or each == kind]
+        systems = [self._with(k, profiles) for k in days]
+        agent = UCBVIf(systems[-1].system, stationary=self.together)
+        agent.warm_start(_disturbances(amounts[days], systems))
         return agent
+
+
+def _disturbances(amounts: NDArray[np.float64], systems: Sequence[Ready]) -> NDArray[np.int64]:
+    """[K, H] W of episodes, each in its own system."""
+    w = np.empty(amounts.shape, np.int64)
+    which = np.array([id(ready) for ready in systems])
+    for ready in {id(ready): ready for ready in systems}.values():
+        here = which == id(ready)
+        w[here] = ready.disturbances(amounts[here])
+    return w

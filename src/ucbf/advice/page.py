@@ -30,6 +30,8 @@ def _of_the_data(advice: Advice) -> str:
     ready, training, test, series = advice.ready, advice.training, advice.test, advice.training.series
     last = (test if len(test) else training).starts[-1]
     dropped = f" {count(training.dropped, 'row')} at the ends left out." if training.dropped else ""
+    later = (len(series) - training.dropped) // ready.horizon - len(training) - len(test)
+    unused = f" The {later} after them settle no more, and were left out." if later else ""
     amounts = np.concatenate([training.amounts, test.amounts])
     rounded = int((np.abs(amounts / ready.unit - np.rint(amounts / ready.unit)) > 1e-9).sum())
     note = f" {count(rounded, 'value')} rounded to multiples of {ready.unit:g}." if rounded else ""
@@ -37,7 +39,7 @@ def _of_the_data(advice: Advice) -> str:
         f"# {ready.kind.capitalize()}: a policy from {series.source}\n\n"
         f"Column {series.name!r}, {count(len(series), 'row')}; episodes of {count(ready.horizon, 'step')}, the first "
         f"from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, {len(test)} to "
-        f"judge by.{dropped}{note}"
+        f"judge by.{unused}{dropped}{note}" + "".join(f" {done}" for done in series.notes)
     )
 
 

@@ -33,15 +33,16 @@ def outliers(amounts: Floats) -> NDArray[np.bool_]:
     """
     table = np.atleast_2d(amounts)
     away = np.abs(table - np.median(table, axis=0))
-    far = np.sort(away, axis=None)[::-1]
-    few = max(1, far.size // 100)
-    if far.size < 8 or not far[few]:
-        few = min(1, max(far.size - 1, 0)) if far.size >= 8 else 0
-    ratios = [far[i] / max(far[i + 1], 1e-300) for i in range(few)]
-    cut = int(np.argmax(ratios)) if ratios else 0
-    wanted = bool(ratios) and ratios[cut] > APART
-    found: NDArray[np.bool_] = (away >= far[cut]) if wanted else np.zeros(table.shape, bool)
-    return found.reshape(np.shape(amounts))
+    none = np.zeros(np.shape(amounts), bool)
+    if away.size < 8:
+        return none
+    few = max(1, away.size // 100)
+    far = np.sort(np.partition(away, away.size - few - 1, axis=None)[-few - 1 :])[::-1]
+    if not far[few]:
+        far = far[:2]
+    ratios = far[:-1] / np.maximum(far[1:], 1e-300)
+    cut = int(ratios.argmax())
+    return (away >= far[cut]).reshape(np.shape(amounts)) if ratios[cut] > APART else none
 
 
 class Rounding(NamedTuple):

@@ -1,0 +1,85 @@
+"""Which column of a table holds the series, and its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ucbf.data.tables import Column, Table
+from ucbf.data.text import MISSING, any_number, floats
+from ucbf.errors import UserError
+
+EMPTY = "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)"
+
+
+def value_column(table: Table, column: str | None, dates: str | None) -> str:
+    """The name of the column that was asked for, or of the only one with numbers, by all its rows."""
+    if column is not None:
+        return named(table, column)
+    names = [name for name in table.columns if name != dates]
+    if len(names) == 1:
+        return names[0]
+    numeric = [name for name in names if _holds_numbers(table.columns[name])]
+    if len(numeric) == 1:
+        return numeric[0]
+    found = ", ".join(map(repr, numeric or names)) or "none"
+    if not numeric:
+        raise UserError(f"{table.source}: no column holds numbers; there are {found}")
+    raise UserError(f"{table.source}: which column? Those with numbers are {found}; say which (column, --column)")
+
+
+def named(table: Table, name: str) -> str:
+    """The name of a column that must be there."""
+    if name not in table.columns:
+        raise UserError(f"{table.source} has no column {name!r}; it has {', '.join(map(repr, table.columns))}")
+    return name
+
+
+def _is_numeric(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _holds_numbers(column: Column) -> bool:
+    """Whether any cell is a number: the first may be empty."""
+    if pa.types.is_string(column.type):
+        return any_number(column)
+    return _is_numeric(column.type) and bool(pc.any(pc.is_finite(column.cast(pa.float64(), safe=False))).as_py())
+
+
+def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float64]:
+    """[N] the numbers of a column, all finite and none below ``least``."""
+    column, bad = table.columns[name], None
+    if pa.types.is_string(column.type):
+        column, bad = floats(column)
+    elif _is_numeric(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    else:
+        column, bad = pa.chunked_array([], pa.float64()), 0 if len(column) else None
+    values: NDArray[np.float64] = column.to_numpy()  # nan for a cell without a value
+    values = values if values.flags.writeable else values.copy()  # it would be the memory of the source itself
+    wrong = ~np.isfinite(values)
+    if least is not None:
+        wrong |= values < least
+    if wrong.any():
+        bad = int(wrong.argmax())
+    if bad is not None:
+        raise table.error(bad, name, _complaint(table, name, bad, values[bad : bad + 1], least))
+    return values
+
+
+def _complaint(table: Table, name: str, i: int, value: NDArray[np.float64], least: float | None) -> str:
+    """What is wrong with cell i; value: [1], or [0] where it is no number."""
+    cell, shown = table.columns[name][i], table.shown(i, name)
+    text = cell.as_py() if pa.types.is_string(cell.type) and cell.is_valid else None
+    if not cell.is_valid or (text is not None and text.lower() in MISSING) or np.isnan(value).any():
+        return EMPTY
+    if not len(value):
+        hint = "; write numbers with a decimal point and without separators of thousands"
+        return f"{shown} is not a number{hint if ',' in shown or '_' in shown else ''}"
+    if np.isinf(value[0]):
+        return f"{value[0]} is not a finite number"
+    return f"{value[0]:g} is below {least:g}, the least that makes sense here; correct it"

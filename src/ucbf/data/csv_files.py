@@ -1,0 +1,137 @@
+"""CSV files as columns of text, and the row of each cell as a text editor counts it."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from ucbf.data.dates import is_date
+from ucbf.data.text import is_number
+from ucbf.errors import UserError
+
+BLOCK = 1 << 22  # bytes that are looked at together
+TOGETHER = 50_000  # rows that are
+Rows = Sequence[int] | NDArray[np.int64]
+
+
+def read_csv(path: Path) -> tuple[dict[str, Any], Rows]:
+    """The columns, as text without spaces around it, and the row of each."""
+    if _begins(path, b"PK"):
+        raise UserError(f"{path} is a workbook, not a CSV file; save it as CSV in UTF-8")
+    lines = _lines(path)
+    try:
+        first, header, delimiter = next(lines, (1, [], ","))
+        _check_header(path, first, header)
+        return _by_blocks(path, first, header, delimiter) or _by_lines(path, lines, first, header)
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8") from None
+
+
+def _begins(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(mark)) == mark
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str], str]]:
+    """Row, cells and delimiter of every line that says something, whatever is quoted: right, but slow."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        opening = next((line for line in file if line.strip()), "")
+        delimiter = max(",;\t", key=opening.count)
+        file.seek(0)
+        reader = csv.reader(file, delimiter=delimiter)
+        try:
+            for row in reader:
+                cells = [cell.strip() for cell in row]
+                if any(cells):
+                    yield reader.line_num, cells, delimiter
+        except csv.Error as error:
+            raise UserError(f"{path}, row {reader.line_num}: {error}; is it a CSV file?") from None
+
+
+def _check_header(path: Path, row: int, header: list[str]) -> None:
+    where = f"{path}, row {row}"
+    if not header:
+        raise UserError(f"{where}: empty; a CSV file begins with the names of its columns")
+    if all(map(is_number, header)):
+        raise UserError(f"{where}: numbers instead of the names of columns; put a line of names before it")
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"{where}: two columns are named {twice!r}; give each its name")
+    if any(map(is_number, header)) and any(map(is_date, header)):
+        raise UserError(f"{where}: values instead of the names of columns; put a line of names before it")
+
+
+def _by_blocks(path: Path, first: int, header: list[str], delimiter: str) -> tuple[dict[str, Any], Rows] | None:
+    """A plain file: every line is a row with a cell for each name. None for any other."""
+    n = _plain_lines(path)
+    if n is None or first != 1 or n < 2:
+        return None
+    try:
+        table = pa.csv.read_csv(
+            path,
+            read_options=pa.csv.ReadOptions(skip_rows=1, column_names=header),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter),
+            convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string())),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != n - 1:  # blank lines, or rows of several
+        return None
+    chunks = {name: table[name].chunks for name in header}
+    del table  # so that every chunk goes once it has been trimmed
+    for each in chunks.values():
+        for i in range(len(each)):
+            each[i] = pc.utf8_trim_whitespace(each[i])
+    columns = {name: pa.chunked_array(each, pa.string()) for name, each in chunks.items()}
+    return None if _says_nothing(columns) else (columns, range(2, n + 1))
+
+
+def _plain_lines(path: Path) -> int | None:
+    """How many lines there are; None where a quote is left open, or another mark ends them."""
+    count, quotes, last = 0, 0, b""
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            if block.count(b"\r") != block.count(b"\r\n") + block.endswith(b"\r"):
+                return None
+            count += block.count(b"\n")
+            quotes += block.count(b'"')
+            last = block[-1:]
+    return None if quotes % 2 else count + (last != b"\n")
+
+
+def _says_nothing(columns: dict[str, Any]) -> bool:
+    """Whether any row has nothing in all of its cells."""
+    empty: Any = None
+    for column in columns.values():
+        here = pc.equal(column, "")
+        empty = here if empty is None else pc.and_(empty, here)
+        if not pc.any(empty).as_py():
+            return False
+    return True
+
+
+def _by_lines(path: Path, lines: Iterator[Any], first: int, header: list[str]) -> tuple[dict[str, Any], Rows]:
+    parts: dict[str, list[Any]] = {name: [] for name in header}
+    rows = []
+    while some := list(itertools.islice(lines, TOGETHER)):
+        for row, cells, delimiter in some:
+            if len(cells) != len(header):
+                raise UserError(
+                    f"{path}, row {row}: {len(cells)} cells under {len(header)} names; does {delimiter!r} separate "
+                    "them?"
+                )
+        rows.append(np.array([row for row, _, _ in some]))
+        for name, cells in zip(header, zip(*(cells for _, cells, _ in some), strict=True), strict=True):
+            parts[name].append(pa.array(cells, pa.string()))
+    if not rows:
+        raise UserError(f"{path}, row {first}: names of columns and nothing below them")
+    return {name: pa.chunked_array(each) for name, each in parts.items()}, np.concatenate(rows)

@@ -1,0 +1,113 @@
+"""A series cut into episodes, from Mondays, midnights or Januaries where those fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.checks import real, whole
+from ucbf.data.series import Seconds, Series, Times
+from ucbf.errors import UserError
+
+WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+YEAR = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DAYS = {("hour", 24), ("half-hour", 48)}  # episodes that are a day
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """A series cut into episodes of H steps."""
+
+    amounts: NDArray[np.float64]  # [K, H]
+    names: tuple[str, ...] | None  # [H] of the steps, where the calendar gives them some
+    starts: tuple[str, ...]  # [K] when each began
+    kinds: tuple[str, ...]  # [K] of each: "weekday" or "weekend" where an episode is a day, else ""
+    dropped: int  # values before the first whole episode and after the last
+    series: Series
+    begin: int = 0  # where in the series the first of them begins
+
+    def __len__(self) -> int:
+        return len(self.amounts)
+
+    def __repr__(self) -> str:
+        return f"Episodes({len(self)} of {self.amounts.shape[1]} steps, from {self.starts[0] if len(self) else 'none'})"
+
+    def split(self, share: float) -> tuple[Episodes, Episodes]:
+        """The first ``share`` of the episodes, to learn from, and the rest, to judge by."""
+        share = real("share", share, 0, 1, open_low=True)
+        cut = min(max(round(share * len(self)), 1), len(self))
+        return self.part(0, cut), self.part(cut, len(self))
+
+    def part(self, first: int, stop: int) -> Episodes:
+        """The episodes from one to another."""
+        cut = slice(first, stop)
+        begin = self.begin + first * self.amounts.shape[1]
+        return Episodes(
+            self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series, begin
+        )
+
+    def place(self, k: int, h: int) -> str:
+        """Where step h of episode k stands in the series."""
+        return self.series.place(self.begin + k * self.amounts.shape[1] + h)
+
+    @property
+    def profile(self) -> NDArray[np.float64]:
+        """[H] the mean of every step."""
+        mean: NDArray[np.float64] = self.amounts.mean(axis=0)
+        return mean
+
+
+def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
+    """Cut a series into episodes of ``horizon`` steps, from the first Monday, midnight or January where that fits."""
+    H = whole("horizon", horizon, 1)
+    spacing = series.spacing
+    first, names = 0, None
+    if series.times is not None and spacing is not None:
+        begins = _begins(series.times[:H], spacing, H)  # each comes round in H steps
+        if begins is not None and begins.any():
+            first, names = int(begins.argmax()), _step_names(spacing, H)
+    K = (len(series) - first) // H
+    if whole("least", least, 1) > K:
+        raise UserError(
+            f"{series.source}, column {series.name!r}: {len(series)} rows make {max(K, 0)} whole episodes of {H} "
+            f"steps; at least {least} are needed: give more rows, or a shorter horizon"
+        )
+    values = series.values[first : first + K * H].reshape(K, H)
+    starts: tuple[str, ...] = tuple(str(i * H + 1) for i in range(K))
+    kinds = ("",) * K
+    if series.times is not None:
+        begun = series.times[first : first + K * H : H]
+        starts = tuple(text.replace("T", " ") for text in np.datetime_as_string(begun).tolist())
+        if (spacing, H) in DAYS:
+            kinds = tuple("weekend" if day >= 5 else "weekday" for day in _weekday(begun).tolist())
+    return Episodes(values, names, starts, kinds, len(series) - K * H, series, first)
+
+
+def _begins(times: Times, spacing: str, H: int) -> NDArray[np.bool_] | None:
+    """[N] at which times an episode may begin; None where the calendar does not say."""
+    monday = _weekday(times) == 0
+    midnight: NDArray[np.bool_] = times.astype("datetime64[m]") == times.astype("datetime64[D]")
+    if (spacing, H) in DAYS:
+        return midnight
+    january = times.astype("datetime64[M]").astype(np.int64) % 12 == 0
+    found = {("day", 7): monday, ("hour", 168): monday & midnight, ("month", 12): january}
+    return found.get((spacing, H))
+
+
+def _weekday(times: Times) -> Seconds:
+    """[N] 0 for a Monday; the first of January 1970 was a Thursday."""
+    day: Seconds = (times.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    return day
+
+
+def _step_names(spacing: str, H: int) -> tuple[str, ...]:
+    if spacing == "day":
+        return WEEK
+    if spacing == "month":
+        return YEAR
+    if H == 168:
+        return tuple(f"{day} {hour:02d}:00" for day in WEEK for hour in range(24))
+    minutes = 1440 // H
+    return tuple(f"{h * minutes // 60:02d}:{h * minutes % 60:02d}" for h in range(H))

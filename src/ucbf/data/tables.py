@@ -1,0 +1,124 @@
+"""A file, a pandas table or an array as a table of columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from ucbf.checks import numbers
+from ucbf.data.csv_files import read_csv
+from ucbf.errors import UserError
+
+Column = Any  # a pyarrow.ChunkedArray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of equal length."""
+
+    source: str
+    columns: dict[str, Column]
+    rows: Sequence[int] | NDArray[np.int64]  # as a text editor counts them; from 0 where there is no text
+    in_file: bool = False
+
+    def error(self, i: int, column: str, message: str) -> UserError:
+        """What is wrong with a cell."""
+        return UserError(f"{self.source}, row {self.rows[int(i)]}, column {column!r}: {message}")
+
+    def shown(self, i: int, column: str) -> str:
+        """A cell in a few characters."""
+        cell = self.columns[column][int(i)]
+        try:
+            return f"{str(cell.as_py())[:40]!r}"
+        except (ValueError, KeyError, OverflowError, pa.ArrowException):  # a time that Python does not know
+            return f"a {cell.type}"
+
+
+def table_of(source: Any) -> Table:
+    """The columns of a file, a pandas table, a pandas column or an array."""
+    if isinstance(source, str | os.PathLike):
+        return _file(Path(source))
+    if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # a pandas table, by its manners
+        names = [str(name) for name in source.columns]
+        refuse_doubled("the table", names)
+        return _of_pandas("the table", source.index, dict(zip(names, (source[n] for n in source.columns), strict=True)))
+    if hasattr(source, "index") and hasattr(source, "to_numpy"):  # a pandas column
+        return _of_pandas("the series", source.index, {str(source.name or "value"): source})
+    values = numbers("series", source)
+    if values.ndim != 1:
+        raise ValueError(f"series has shape {values.shape}; give [N]")
+    return Table("the array", {"value": pa.chunked_array([pa.array(values)])}, range(len(values)))
+
+
+def refuse_doubled(where: str, names: Sequence[str]) -> None:
+    """An error if two columns have one name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"{where}: two columns are named {twice!r}; give each its name")
+
+
+def _file(path: Path) -> Table:
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give a file")
+    if not path.is_file():
+        raise UserError(f"there is no file {str(path)!r}")
+    if path.suffix.lower() not in {".parquet", ".pq"}:
+        columns, rows = read_csv(path)
+        return Table(str(path), columns, rows, in_file=True)
+    try:
+        table = pyarrow.parquet.ParquetFile(path).read()
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path} is not a Parquet file that can be read: {first}") from None
+    refuse_doubled(str(path), table.column_names)
+    columns = {name: _plain(table[name]) for name in table.column_names}
+    return Table(str(path), columns, range(table.num_rows), in_file=True)
+
+
+def _of_pandas(what: str, index: Any, given: dict[str, Any]) -> Table:
+    dated = {"index": index} if type(index).__name__ == "DatetimeIndex" else {}
+    columns = {name: _plain(_arrow(cells)) for name, cells in {**dated, **given}.items()}
+    return Table(what, columns, range(len(index)))
+
+
+def _arrow(cells: Any) -> Column:
+    """A pandas column; one of mixed things, such as dates that each have their own offset, becomes text."""
+    try:
+        if cells.dtype != object:
+            return pa.chunked_array([pa.Array.from_pandas(cells)])
+    except (pa.ArrowException, TypeError, ValueError):
+        pass
+    return pa.chunked_array([pa.array(_texts(cells), pa.string())])
+
+
+def _texts(cells: Iterable[Any]) -> list[str | None]:
+    return [None if cell is None or cell != cell else str(cell) for cell in cells]
+
+
+def _plain(column: Column) -> Column:
+    """The same cells without an encoding around them; text as text."""
+    chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    kind = chunked.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(pa.chunked_array([chunk.storage for chunk in chunked.chunks], kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        return _plain(chunked.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(chunked))
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_string(kind):
+        return pa.chunked_array([pc.utf8_trim_whitespace(c.cast(pa.string())) for c in chunked.chunks], pa.string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        try:
+            return _plain(chunked.cast(pa.string()))
+        except pa.ArrowException:  # bytes that are no text: no number and no date either
+            return chunked
+    return chunked

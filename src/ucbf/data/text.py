@@ -1,0 +1,47 @@
+"""Numbers that are written as text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "."}
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, finite or not; 1_000 is none."""
+    try:
+        return not math.isnan(float(cell)) and "_" not in cell
+    except ValueError:
+        return False
+
+
+def any_number(text: Any) -> bool:
+    """Whether a column of text has a finite number in any cell."""
+    return any(pc.any(pc.match_substring_regex(chunk, NUMBER)).as_py() for chunk in text.chunks)
+
+
+def floats(text: Any) -> tuple[Any, int | None]:
+    """A column of text as numbers, up to the first cell that is none, and where that is."""
+    parts, done = [], 0
+    for chunk in text.chunks:
+        try:
+            parts.append(pc.cast(chunk, pa.float64()))
+        except pa.ArrowInvalid:
+            bad = next(i for i, cell in enumerate(chunk.to_pylist()) if not _casts(cell))
+            parts.append(pc.cast(chunk[:bad], pa.float64()))
+            return pa.chunked_array(parts, pa.float64()), done + bad
+        done += len(chunk)
+    return pa.chunked_array(parts, pa.float64()), None
+
+
+def _casts(cell: str | None) -> bool:
+    try:
+        pc.cast(pa.scalar(cell, pa.string()), pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True

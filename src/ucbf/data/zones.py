@@ -1,0 +1,77 @@
+"""Time zones: how far a local clock is ahead of universal time."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, available_timezones
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.data.series import STEPS, Seconds
+from ucbf.errors import UserError
+
+DAY = STEPS["day"]
+NEW_YEAR = datetime(1970, 1, 1)
+FIRST_DAY, LAST_DAY = -719_160, 2_932_894  # a few days within what Python has dates for
+
+
+def zone_of(name: str, where: str) -> tzinfo:
+    """A time zone by its name, such as Europe/Berlin, or a fixed one, such as +01:00."""
+    fixed = re.fullmatch(r"([+-])(\d\d):?(\d\d)", name)
+    if fixed and int(fixed[2]) < 24:
+        minutes = 60 * int(fixed[2]) + int(fixed[3])
+        return timezone(timedelta(minutes=-minutes if fixed[1] == "-" else minutes))
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        near = difflib.get_close_matches(name, available_timezones(), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UserError(f"{where}: unknown time zone {name!r}; {hint}give one such as Europe/Berlin or UTC") from None
+
+
+def ahead_of(instants: Seconds, zone: tzinfo) -> Seconds:
+    """[N] how far the clock of a zone is ahead of universal time, at instants."""
+
+    def ahead(second: int) -> int:
+        return _seconds((NEW_YEAR + timedelta(seconds=second)).replace(tzinfo=UTC).astimezone(zone).utcoffset())
+
+    offsets, changing = _by_days(instants, ahead)
+    for i in np.flatnonzero(changing):
+        offsets[i] = ahead(int(instants[i]))
+    return offsets
+
+
+def ahead_by_clock(clock: Seconds, zone: tzinfo) -> Seconds:
+    """[N] the same, at times of the clock itself, in their order.
+
+    An hour that comes twice is that before the change at first, and that after it from the row on that goes back. A
+    time that the clock skips is taken for one before the change.
+    """
+
+    def ahead(second: int, fold: int = 0) -> int:
+        return _seconds((NEW_YEAR + timedelta(seconds=second)).replace(tzinfo=zone, fold=fold).utcoffset())
+
+    offsets, changing = _by_days(clock, ahead)
+    again = False
+    for i in np.flatnonzero(changing):
+        before, after = (ahead(int(clock[i]), fold) for fold in (0, 1))
+        again = bool(before > after and i > 0 and (again or clock[i] <= clock[i - 1]))
+        offsets[i] = after if again else before
+    return offsets
+
+
+def _by_days(times: Seconds, ahead: Callable[[int], int]) -> tuple[Seconds, NDArray[np.bool_]]:
+    """[N] the offsets at the beginnings of the days of times, and whether they change until the next."""
+    day = np.clip(times // DAY, FIRST_DAY, LAST_DAY)
+    days, which = np.unique(day, return_inverse=True)
+    begins, ends = (np.array([ahead(DAY * int(d)) for d in days + more], np.int64) for more in (0, 1))
+    outside = times // DAY != day  # of what Python knows; no zone changes there
+    return begins[which], (begins != ends)[which] & ~outside
+
+
+def _seconds(offset: timedelta | None) -> int:
+    return 0 if offset is None else int(offset.total_seconds())
