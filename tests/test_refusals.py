@@ -45,6 +45,24 @@ def box(**given):
 FOUR = data.episodes(series(8), horizon=2)
 
 MISTAKES = {
+    "a wrong f of no system": (lambda: ucbf.corrupt(SHOP, 2), "system is Inventory.*; give a ucbf.System"),
+    "an error beyond all states": (lambda: ucbf.corrupt(RING, 1e300), "model_error .* is 1e.300; it must be 0 or more"),
+    "a world of too many pairs": (lambda: ucbf.random_world(2**20, 2**20), "1048576 states x 1048576 actions"),
+    "a world of too many steps": (lambda: ucbf.random_world(horizon=10**9), "1000000000 steps x 6 disturbances"),
+    "episodes without number": (
+        lambda: ucbf.simulate(ucbf.UCBVIf(SHOP.system), SHOP.world(), 10**9),
+        "1000000000 episodes of 2 steps are more than 268435456 draws at a time; simulate fewer, and again",
+    ),
+    "a preset without end": (lambda: SHOP.replace(horizon=10**9), "horizon is 1000000000; it must be 1 to 1000000"),
+    "episodes of no series": (lambda: data.episodes([1.0, 2.0], 1), "series is .1.0, 2.0.; read one with"),
+    "a step that there is not": (
+        lambda: ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system)).observe(2, 1, 0, 1, amount=0),
+        "step h is 2; it must be 0 to 1",
+    ),
+    "an amount that is a list": (
+        lambda: ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system)).observe(0, 1, 0, 1, amount=[0]),
+        r"demand is \[0\]; give a number",
+    ),
     "a truth value for a number": (lambda: ucbf.UCBf(RING, p=True), "p is True; give a number, not a truth value"),
     "an endless number": (lambda: ucbf.UCBf(RING, c=math.inf), "c is inf; give a finite number"),
     "uniforms beyond 1": (lambda: ucbf.Disturbance([0.5, 0.5]).draw([[1.0]]), r"give \[K, H\] numbers in \[0, 1\)"),

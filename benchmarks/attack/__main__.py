@@ -72,7 +72,7 @@ def main() -> int:
     """Attack, tell."""
     parser = argparse.ArgumentParser(prog="attack", description="Kills, faults, damage, forgeries and floods.")
     parser.add_argument("sections", nargs="*", default=[*SECTIONS], help=f"of {', '.join(SECTIONS)}; all if none")
-    parser.add_argument("--seconds", type=float, default=600, help="in all")
+    parser.add_argument("--seconds", type=float, default=480, help="in all, besides what compiling takes")
     parser.add_argument("--seed", type=int, default=0, help="of what is chosen at random")
     given = parser.parse_args()
     chosen = {name: SECTIONS[name] for name in given.sections}

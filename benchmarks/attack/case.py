@@ -40,10 +40,11 @@ def play(section: str, seed: int, skip: int, seconds: float, pipe: Connection) -
     if section in CHECKED:  # compiled apart from the rest
         os.environ |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(ROOT / "results" / "bounds-checked")}
     warnings.simplefilter("ignore")
-    until = time.monotonic() + seconds
+    until = None
     for i, case in enumerate(importlib.import_module(f"attack.{section}").cases(seed)):
         if i < skip:
             continue
+        until = until or time.monotonic() + seconds  # from the first case on: functions may have to be compiled first
         if time.monotonic() > until:
             pipe.send(("end", False))
             return

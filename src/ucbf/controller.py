@@ -10,7 +10,7 @@ import numpy as np
 from ucbf.agents import restored
 from ucbf.agents.base import Agent
 from ucbf.agents.informed import InformedAgent
-from ucbf.checks import numbers, whole
+from ucbf.checks import numbers, real, whole
 from ucbf.estimators.base import Named
 from ucbf.planning import lowest_best
 from ucbf.policies import Policy
@@ -79,8 +79,9 @@ class Controller:
             tell it: an empty shelf says only that at least so much was asked for.
         """
         ready, system = self.ready, self.agent.system
+        h = whole("step h", h, 0, system.horizon - 1)
         s, after = self._state("state", state), self._state("next state", next_state)
-        away = np.abs(ready.action_amounts - float(numbers("action", action)))
+        away = np.abs(ready.action_amounts - real("action", action, -np.inf))
         a = int(away.argmin())
         if away[a] > ready.unit:
             least, most = ready.action_amounts.min(), ready.action_amounts.max()
@@ -89,6 +90,7 @@ class Controller:
             self.agent.observe(h, s, a, after)
             return
         low, high = ready.amount_range
+        amount = real(ready.amount_name, amount, -np.inf)
         if not low - ready.unit / 2 <= amount <= high + ready.unit / 2:
             raise ValueError(f"{ready.amount_name} is {amount:g}; it must be {low:g} to {high:g} ({ready.limits})")
         w = int(ready.sign * (ready.units(np.clip(amount, low, high)) - ready.expected[h]))

@@ -19,7 +19,7 @@ from ucbf.grid import GridAgent
 from ucbf.kernels.loop import Draws
 from ucbf.planning import arena_of, optimal
 from ucbf.policies import Policy
-from ucbf.system import System
+from ucbf.system import LARGEST_TABLE, System
 from ucbf.world import World
 
 Progress = Callable[[int, int], object]
@@ -77,6 +77,11 @@ def simulate(
         raise TypeError(f"world is {world!r:.60}; give a ucbf.World")
     if not isinstance(agent, Agent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
+    if K * (world.system.horizon + 1) > LARGEST_TABLE:
+        raise ValueError(
+            f"{K} episodes of {world.system.horizon} steps are more than {LARGEST_TABLE} draws at a time; simulate "
+            "fewer, and again with another seed: the agent goes on from what it has learned"
+        )
     _check_told(agent.system, world)
     hidden = _hides(agent, world, censored)
     if hidden and stop_when is not None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import frozen, numbers, real, whole
 from ucbf.disturbance import Disturbance, invert
 from ucbf.planning import check_law, optimal
-from ucbf.system import System, once
+from ucbf.system import LARGEST_TABLE, System, once
 
 MOST_DRAWS = 10_000
 
@@ -101,6 +101,11 @@ def random_world(
     """
     S, A, H = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1), whole("horizon", horizon, 1)
     W = whole("max_disturbance", max_disturbance, 0)
+    if max(S * A, H * (W + 1)) > LARGEST_TABLE:
+        raise ValueError(
+            f"{S} states x {A} actions, or {H} steps x {W + 1} disturbances, are more than {LARGEST_TABLE} numbers; "
+            "choose smaller sizes"
+        )
     L = None if lipschitz is None else real("lipschitz", lipschitz, 0, open_low=True)
     rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
     for _ in range(MOST_DRAWS):
@@ -125,7 +130,9 @@ def corrupt(system: System, model_error: float, seed: int = 0) -> System:
 
     f̂ stays among the states (or within the range of f, where that is wider), as in the paper's experiments.
     """
-    half = int(real("model_error (ζ)", model_error, 0) // 2)
+    if not isinstance(system, System):
+        raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
+    half = int(real("model_error (ζ)", model_error, 0, LARGEST_TABLE) // 2)
     f = once(system.f)
     rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
     error = rng.integers(-half, half + 1, size=f.shape)

@@ -61,6 +61,8 @@ class Episodes:
 
 def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
     """Cut a series into episodes of ``horizon`` steps, from the first Monday, midnight or January where that fits."""
+    if not isinstance(series, Series):
+        raise TypeError(f"series is {series!r:.60}; read one with ucbf.data.read_series")
     H = whole("horizon", horizon, 1)
     spacing = series.spacing
     first, names = 0, None

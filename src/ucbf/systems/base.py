@@ -22,6 +22,7 @@ from ucbf.world import World
 
 PerStep = float | tuple[float, ...]
 MOST_UNITS = 100_000  # that anything may have
+MOST_STEPS = 1_000_000  # of an episode: more than a year of minutes
 
 
 def _shown(value: Any) -> str:
@@ -74,7 +75,7 @@ class Ready(ABC):
             value = getattr(self, field.name)
             if value is not None or field.default is not None:
                 numbers(field.name, value)
-        whole("horizon", self.horizon, 1)
+        whole("horizon", self.horizon, 1, MOST_STEPS)
         real("unit", self.unit, 0, open_low=True)
         real("discount", self.discount, 0, 1, open_low=True)
         self.check()
