@@ -243,3 +243,10 @@ def test_a_million_rows_are_read_in_little_memory(tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     unit = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout) * unit < 400e6  # Python's own dates and numbers took more than that
+
+
+def test_names_of_columns_that_are_no_text_are_refused(tmp_path):
+    path = parquet(tmp_path, units=[3.0, 4.0])
+    path.write_bytes(path.read_bytes().replace(b"units", b"un\xe1ts"))
+    with pytest.raises(UserError, match=r"x.parquet is not a Parquet file that can be read: .*utf-8"):
+        data.read_series(path)

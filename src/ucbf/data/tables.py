@@ -76,11 +76,12 @@ def _file(path: Path) -> Table:
         return Table(str(path), columns, rows, in_file=True)
     try:
         table = pyarrow.parquet.ParquetFile(path).read()
-    except (pa.ArrowException, OSError) as error:
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path} is not a Parquet file that can be read: {first}") from None
-    refuse_doubled(str(path), table.column_names)
-    columns = {name: _plain(table[name]) for name in table.column_names}
+    refuse_doubled(str(path), names)
+    columns = {name: _plain(table[name]) for name in names}
     return Table(str(path), columns, range(table.num_rows), in_file=True)
 
 
