@@ -1,10 +1,13 @@
 # Everything a newcomer needs: `make figure1`, `make test`. The environment is made on first use.
 PYTHON ?= python3
 VENV ?= .venv
+LOWEST = .venv-lowest
 BIN = $(VENV)/bin
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP = -m pip install --quiet --disable-pip-version-check
+INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
+INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 evidence known quickstart test test-all mutants attack lint format bench clean
+.PHONY: help figure1 figure2 evidence known quickstart test test-all test-lowest mutants attack lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
@@ -12,6 +15,7 @@ help:
 	@echo "make quickstart   install, learn an inventory policy, show it"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
+	@echo "make test-lowest  every test but the slow ones, with the oldest versions that pyproject.toml allows"
 	@echo "make mutants      small bugs put into the package, and those that no test notices, in half an hour"
 	@echo "make attack       kills, faults, damaged and forged files, wrong tables and arguments, in ten minutes"
 	@echo "make bench        how fast the kernels are, against something in the same run"
@@ -19,7 +23,7 @@ help:
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
 	@echo "make lint         ruff, mypy --strict, import contracts"
 	@echo "make format       rewrite the sources as ruff likes them"
-	@echo "make clean        remove the environment and all caches"
+	@echo "make clean        remove the environments and all caches"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ucbf needs Python 3.11 or newer; set PYTHON=")'
@@ -32,6 +36,15 @@ $(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable ".[dev]"
 	@touch $@ $(VENV)/.use
+
+# The build tool too is the oldest allowed: it is installed first, and used instead of the newest.
+$(LOWEST)/.dev: pyproject.toml benchmarks/lowest.py
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "needs Python 3.11; set PYTHON=python3.11")'
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python benchmarks/lowest.py > $(LOWEST)/versions.txt
+	$(INSTALL_LOWEST) hatchling editables
+	$(INSTALL_LOWEST) --no-build-isolation --editable ".[dev]"
+	@touch $@
 
 figure1: $(VENV)/.use
 	$(BIN)/ucbf figure1
@@ -46,13 +59,18 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports
 
 test: lint
 	$(BIN)/pytest -q -n 2 -m "not slow"
 
 test-all: lint
 	$(BIN)/pytest -q -n 2
+
+# Ray has one test, a slow one.
+test-lowest: $(LOWEST)/.dev
+	$(LOWEST)/bin/pytest -q -n 2 -m "not slow"
+	$(LOWEST)/bin/pytest -q tests/test_studies.py -k ray_cluster
 
 mutants: $(VENV)/.dev
 	$(BIN)/python benchmarks/mutants.py
@@ -74,5 +92,5 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
