@@ -90,6 +90,15 @@ def test_plot_draws_and_prints_from_stored_results(folder, options):
     assert (results / "summary.csv").read_text().startswith("panel,agent,worlds,regret,")
 
 
+def test_the_same_results_give_the_same_files(folder):
+    names = [f"figure.{kind}" for kind in ("png", "svg", "pdf")] + ["summary.md", "summary.csv"]
+    drawn = []
+    for _ in range(2):
+        ucbf("plot", "results/tiny", cwd=folder)
+        drawn.append([(folder / "results" / "tiny" / name).read_bytes() for name in names])
+    assert drawn[0] == drawn[1]
+
+
 def test_figure1_quick_is_one_command(tmp_path):
     said = ucbf("figure1", "--quick", "--out", tmp_path).stdout
     assert "150 runs computed, 0 were there" in said

@@ -57,9 +57,9 @@ def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[
         raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
     figure = draw(figures)
     names = []
-    for kind in ("png", "svg", "pdf"):
+    for kind, dated in (("png", {}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=160)
+        figure.savefig(content, format=kind, dpi=160, metadata=dated)
         names.append(f"{name}.{kind}")
         write(folder / names[-1], content.getvalue())
     return names

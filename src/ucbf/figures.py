@@ -23,6 +23,8 @@ from ucbf.reports import Curve, curves_of, interval, panel_title
 from ucbf.studies.store import Results
 from ucbf.table1 import Measurement, Sizes
 
+matplotlib.rcParams["svg.hashsalt"] = "ucbf"  # the same picture, the same file
+
 # Okabe and Ito's colours, told apart by all eyes, and dashes for those who print in grey.
 STYLES = [
     ("#0072B2", "-"),

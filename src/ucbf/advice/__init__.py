@@ -6,7 +6,8 @@ from ucbf.advice.advise import Advice, advise
 from ucbf.advice.doubts import doubts
 from ucbf.advice.field import LEARNED, LEARNING, Day
 from ucbf.advice.page import summary
-from ucbf.advice.sizes import nice, outliers, rounding, suggested
+from ucbf.advice.sizes import nice, rounding, suggested
+from ucbf.data.outliers import outliers
 
 __all__ = [
     "LEARNED",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ucbf.advice.field import LEARNED, Day, Field
 from ucbf.advice.history import History
-from ucbf.advice.sizes import outliers, rounding
+from ucbf.advice.sizes import rounding
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
@@ -235,7 +235,7 @@ def _check_amounts(ready: Ready, episodes: Episodes) -> None:
             f"{where}: {ready.amount_name} {episodes.amounts[k, h]:g} ({episodes.place(k, h)}) is outside "
             f"{low:g}..{high:g}; declare a wider range ({ready.limits})"
         )
-    usual = episodes.amounts[~outliers(episodes.amounts)]
+    usual = episodes.amounts[~episodes.outliers]
     if np.ptp(usual) > 0 and not np.ptp(ready.units(usual)):
         raise UserError(
             f"{where}: a unit of {ready.unit:g} rounds every {ready.amount_name} to "

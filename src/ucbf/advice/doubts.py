@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ucbf.advice.advise import LEAST, Advice, half_interval
 from ucbf.advice.field import LEARNED, LEARNING
-from ucbf.advice.sizes import outliers, rounding
+from ucbf.advice.sizes import rounding
 from ucbf.data import Episodes
+from ucbf.data.outliers import outliers
 
 SIGNIFICANT = 0.001  # of a change and a trend
 VERY_SURE = 0.99  # of what is expected and what came
@@ -176,7 +177,7 @@ def _uneven(advice: Advice) -> str:
 def spreads(advice: Advice) -> NDArray[np.float64]:
     """[H] the spread of every step, of days like the last, outliers aside."""
     kind, amounts = advice.last.kind, advice.training.amounts
-    table = np.where(outliers(amounts), np.nan, amounts)[[k == kind for k in advice.training.kinds]]
+    table = np.where(advice.training.outliers, np.nan, amounts)[[k == kind for k in advice.training.kinds]]
     found: NDArray[np.float64] = np.nanstd(table, axis=0)
     return found
 
@@ -213,7 +214,7 @@ def trend(episodes: Episodes) -> Change:
 
 
 def _share(moved: float, episodes: Episodes) -> float:
-    mean = abs(float(episodes.amounts[~outliers(episodes.amounts)].mean()))
+    mean = abs(float(episodes.amounts[~episodes.outliers].mean()))
     return moved / mean if mean else np.nan
 
 
@@ -221,8 +222,8 @@ def _levels(episodes: Episodes, usual: Episodes) -> NDArray[np.float64]:
     """[K] the mean over the steps of every episode of what is left after the usual mean of its step, outliers aside."""
     if not len(episodes):
         return np.empty(0)
-    table = np.where(outliers(usual.amounts), np.nan, usual.amounts)
-    left = np.where(outliers(episodes.amounts), np.nan, episodes.amounts)
+    table = np.where(usual.outliers, np.nan, usual.amounts)
+    left = np.where(episodes.outliers, np.nan, episodes.amounts)
     for kind in dict.fromkeys(episodes.kinds):
         like = table[[k == kind for k in usual.kinds]]
         like = like if len(like) else table

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.advice.sizes import outliers
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.data import Episodes
 from ucbf.systems.base import Ready
@@ -44,7 +43,7 @@ class History:
         self.together = fewest < FEW if pooled is None else pooled
         given = ready.profiled or any("profile" in change for change in changes or ())
         self.all = np.arange(len(self.first))
-        self.odd = outliers(self.first.amounts)  # which say nothing of a mean
+        self.odd = self.first.outliers  # which say nothing of a mean
         self.profiles = self.profiles_of(self.all) if self.together and not given else {}
         self._seen: dict[tuple[Any, ...], Ready] = {}
 

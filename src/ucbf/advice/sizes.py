@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.data.outliers import outliers
 from ucbf.errors import UserError
 from ucbf.systems.base import MOST_UNITS, Ready
 
 Floats = NDArray[np.float64]
 STATES = 40  # that the bulk of the amounts is spread over, if nothing is hidden by it
 MOST_STATES = 1500
-APART = 3.0  # times as far from the middle as all others: an outlier
 SMALL = 0.01  # a change of the mean that nobody notices; twice that of a spread, or of the mean of one step
 LARGE = 0.05  # one that makes a unit useless; twice that of a spread
 
@@ -23,26 +23,6 @@ def nice(x: float) -> float:
     """The smallest of 1, 2, 5, 10, 20, ... and 0.5, 0.2, ... that is not below x."""
     exponent = np.floor(np.log10(max(x, 1e-300)))
     return float(next(m * 10.0**exponent for m in (1, 2, 5, 10) if m * 10.0**exponent >= x * (1 - 1e-9)))
-
-
-def outliers(amounts: Floats) -> NDArray[np.bool_]:
-    """Which amounts [K, H] are far from all others: at most one in a hundred, or a single one.
-
-    Distances are from the middle of the step. Those above the widest gap are far, if each is more than three times as
-    far as all below it.
-    """
-    table = np.atleast_2d(amounts)
-    away = np.abs(table - np.median(table, axis=0))
-    none = np.zeros(np.shape(amounts), bool)
-    if away.size < 8:
-        return none
-    few = max(1, away.size // 100)
-    far = np.sort(np.partition(away, away.size - few - 1, axis=None)[-few - 1 :])[::-1]
-    if not far[few]:
-        far = far[:2]
-    ratios = far[:-1] / np.maximum(far[1:], 1e-300)
-    cut = int(ratios.argmax())
-    return (away >= far[cut]).reshape(np.shape(amounts)) if ratios[cut] > APART else none
 
 
 class Rounding(NamedTuple):

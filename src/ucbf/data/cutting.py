@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import real, whole
+from ucbf.data.outliers import outliers
 from ucbf.data.series import Seconds, Series, Times
 from ucbf.errors import UserError
 
@@ -51,6 +53,11 @@ class Episodes:
     def place(self, k: int, h: int) -> str:
         """Where step h of episode k stands in the series."""
         return self.series.place(self.begin + k * self.amounts.shape[1] + h)
+
+    @cached_property
+    def outliers(self) -> NDArray[np.bool_]:
+        """[K, H] which amounts are far from all others."""
+        return outliers(self.amounts)
 
     @property
     def profile(self) -> NDArray[np.float64]:

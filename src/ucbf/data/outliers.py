@@ -1,0 +1,28 @@
+"""Amounts that are far from all others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+APART = 3.0  # times as far from the middle as all others: an outlier
+
+
+def outliers(amounts: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which amounts [K, H] are far from all others: at most one in a hundred, or a single one.
+
+    Distances are from the middle of the step. Those above the widest gap are far, if each is more than three times as
+    far as all below it.
+    """
+    table = np.atleast_2d(amounts)
+    away = np.abs(table - np.median(table, axis=0))
+    none = np.zeros(np.shape(amounts), bool)
+    if away.size < 8:
+        return none
+    few = max(1, away.size // 100)
+    far = np.sort(np.partition(away, away.size - few - 1, axis=None)[-few - 1 :])[::-1]
+    if not far[few]:
+        far = far[:2]
+    ratios = far[:-1] / np.maximum(far[1:], 1e-300)
+    cut = int(ratios.argmax())
+    return (away >= far[cut]).reshape(np.shape(amounts)) if ratios[cut] > APART else none
