@@ -212,6 +212,7 @@ def use(agent):
 def _use(agent):
     system = agent.system
     low, high = system.disturbance_range or (0, 0)
+    high = min(high, low + 100)  # a forged range may be too wide for a law that fills it
     law = ucbf.Disturbance(np.full(high - low + 1, 1 / (high - low + 1)), low=low)
     try:
         world = ucbf.World(system, law)

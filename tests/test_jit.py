@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ucbf
+from ucbf.kernels import jit
 
 ANSWER = """
 import numpy as np, ucbf
@@ -71,3 +72,17 @@ def test_without_room_for_compiled_code_it_is_not_kept(copy):
     environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(kept)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=copy)
     assert done.stdout.split() == ["3", "0"], done.stderr
+
+
+def test_two_processes_that_compile_at_once_never_exchange_their_code(tmp_path, monkeypatch):
+    files = jit._SealedFiles(str(tmp_path), "kernel", "stamp")
+    with monkeypatch.context() as blind:
+        blind.setattr(files, "_load_index", dict)  # neither sees yet what the other has listed
+        files.save("of integers", "one code")
+        files.save("of floats", "another")
+    files._save_index({"of integers": next(p.name for p in tmp_path.glob("*.nbc") if b"one code" in p.read_bytes())})
+    assert files.load("of integers") == "one code"
+    assert files.load("of floats") is None
+    files.save("of floats", "another")
+    assert files.load("of integers") == "one code"
+    assert files.load("of floats") == "another"

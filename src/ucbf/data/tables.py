@@ -70,7 +70,7 @@ def _file(path: Path) -> Table:
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a file")
     if not path.is_file():
-        raise UserError(f"there is no file {str(path)!r}")
+        raise UserError(f"there is no file {str(path)!r}; give the path of a CSV or Parquet file")
     if path.suffix.lower() not in {".parquet", ".pq"}:
         columns, rows = read_csv(path)
         return Table(str(path), columns, rows, in_file=True)
