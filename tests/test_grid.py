@@ -106,7 +106,8 @@ def test_interpreted_and_compiled_plans_are_the_same_bits():
     law = np.tile(grid.shared([[0.01, 0.2], [0.0, -0.1]]) / 2, (1, 1))
     m, plan = grid.mechanics, grid.plan_with(law)
     value, ahead, policy = np.empty_like(plan.v), np.empty_like(plan.ahead), np.empty_like(plan.policy)
-    backward.plan_lattice.py_func(m, law, value, ahead, policy, np.empty(len(m.next_state)))
+    value[-1] = m.terminal
+    backward.plan.py_func(m, m.offsets, law, value, ahead, policy, np.empty(len(m.next_state)))
     np.testing.assert_array_equal(value, plan.v)
     np.testing.assert_array_equal(policy, plan.policy)
 

@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.agents.base import CensoredWarning, Lock
 from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, numbers, one_of, real, whole
-from ucbf.kernels import backward
-from ucbf.kernels.types import BOUNDARIES
+from ucbf.kernels.types import BOUNDARIES, STRICT, Mechanics
 from ucbf.limits import MOST_SEEN, ROUNDED, Limit, Limits, copy_into
 from ucbf.model_check import ModelWarning
+from ucbf.planning import induction
 from ucbf.saving import GRID_AGENT, LARGEST_FILE, read_arrays, write_arrays
 from ucbf.system import LARGEST_TABLE, takes_the_step
 
@@ -108,6 +108,14 @@ class Lipschitz(NamedTuple):
     f: float
     reward: float
     value: Floats  # [H+1] of the values of a plan, or a bound on them that needs no plan
+
+
+class Lattice(NamedTuple):
+    """A system as arrays, on a lattice."""
+
+    mechanics: Mechanics
+    origin: NDArray[np.int64]  # [d] index of the first after-state
+    shape: NDArray[np.int64]  # [d] after-states along each axis
 
 
 class Grid:
@@ -356,9 +364,14 @@ class Grid:
             np.add.at(table, np.minimum(cell + corner, count - 1) @ strides, weight * product)
         return table
 
-    @cached_property
-    def mechanics(self) -> backward.Lattice:
+    @property
+    def mechanics(self) -> Mechanics:
         """The system as arrays for the compiled functions."""
+        return self.lattice.mechanics
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The same, and where the after-states lie."""
         H, S, A, d = self.horizon, self.n_states, self.n_actions, self.n_axes
         n, (first, count) = np.array(self.points), self.bins
         states, actions = np.repeat(self.nodes, A, axis=0), np.tile(self.actions, (S, 1))
@@ -401,21 +414,25 @@ class Grid:
                  for k, rule in enumerate(self.boundary)]  # fmt: skip
         positions = self.low + z * self.spacing
         rows = _indices(tuple(shape[:-1].tolist())) @ _strides(raw)[:-1] if d > 1 else np.zeros(1, np.int64)
-        return backward.Lattice(
-            cell=frozen((cell @ _strides(shape)).reshape(len(after), S, A).astype(np.int32)),
+        mechanics = Mechanics(
+            after=frozen((cell @ _strides(shape)).reshape(len(after), S, A).astype(np.int32)),
             share=frozen(products.T.reshape(len(after), S, A, len(corners))),
             corners=frozen(corners @ _strides(shape)),
             reward=frozen(np.where(exists, reward.reshape(-1, S, A), -np.inf)),
             landing=frozen(steps(self._landing, lambda h: self.landing(h, positions))),
             next_state=frozen((np.stack(where, axis=1) @ _strides(n)).astype(np.int32)),
             rows=frozen(rows),
-            bins=frozen(_indices(tuple(count.tolist())) @ _strides(raw)),
+            offsets=frozen(_indices(tuple(count.tolist())) @ _strides(raw)),
             terminal=frozen(np.array(self.terminal(self.nodes))),
             discount=self.discount,
             horizon=H,
-            origin=frozen(origin),
-            shape=frozen(shape),
+            n_after=int(shape.prod()),
+            n_residuals=int(count.prod()),
+            shift=0,
+            boundary=STRICT,  # what a transition says of W is not asked of the compiled functions
+            modular=False,
         )
+        return Lattice(mechanics, origin, shape)
 
     def _reached(self, after: Floats) -> tuple[Floats, Floats]:
         """[d] the least and the most of f, in units of the spacing; also from the end of an axis that turns."""
@@ -458,11 +475,7 @@ class Grid:
     def plan_with(self, law: Floats) -> GridPlan:
         """The best plan for a law over the multiples of the spacing, [1 or H, R]; see :meth:`shared`."""
         m = self.mechanics
-        value = np.empty((m.horizon + 1, self.n_states))
-        ahead = np.empty((m.horizon, int(m.shape.prod())))
-        policy = np.empty((m.horizon, self.n_states), np.int64)
-        backward.plan_lattice(m, np.ascontiguousarray(law), value, ahead, policy, np.empty(len(m.next_state)))
-        return GridPlan(self, value, ahead, policy)
+        return GridPlan(self, *induction(m, m.offsets, np.ascontiguousarray(law)))
 
     def lipschitz(self, plan: GridPlan | None = None) -> Lipschitz:
         """How steep f, the reward and the values are between neighbouring points of the lattice: an estimate.
@@ -535,7 +548,7 @@ class GridPlan:
 
     def q(self, h: int, states: ArrayLike) -> Floats:
         """[N, A] for states [N, d]: the reward at the very state, and what follows f, interpolated."""
-        grid, m = self.grid, self.grid.mechanics
+        grid, (_, origin, shape) = self.grid, self.grid.lattice
         h, s = whole("step h", h, 0, grid.horizon - 1), grid.rows("state", states)
         N, A = len(s), grid.n_actions
         each, actions = np.repeat(s, A, axis=0), np.tile(grid.actions, (N, 1))
@@ -544,10 +557,10 @@ class GridPlan:
             n = np.array(grid.points)
             for k, rule in enumerate(grid.boundary):
                 at[:, k] = at[:, k] % n[k] if rule == "wrap" else at[:, k]
-        cell, share = _cells(at - m.origin, m.shape)
+        cell, share = _cells(at - origin, shape)
         corners, products = _corners(share)
         follows = sum(
-            product * self.ahead[h][(cell + corner) @ _strides(m.shape)]
+            product * self.ahead[h][(cell + corner) @ _strides(shape)]
             for corner, product in zip(corners, products, strict=True)
         )
         q = grid.reward(h, each, actions) + follows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, integers
 from ucbf.disturbance import Disturbance
+from ucbf.kernels.types import Mechanics
 from ucbf.system import System
 
 MOST_EPISODES = 500  # that an endless plan looks ahead
@@ -23,9 +25,17 @@ if TYPE_CHECKING:
 class Plan:
     """What is optimal, and its worth. Ties go to the lowest action."""
 
-    q: NDArray[np.float64]  # [H, S, A], -inf where the action does not exist
+    system: System
     v: NDArray[np.float64]  # [H+1, S]
+    ahead: NDArray[np.float64]  # [H, X] what follows each after-state
     policy: NDArray[np.int64]  # [H, S]
+
+    @cached_property
+    def q(self) -> NDArray[np.float64]:
+        """[H, S, A], -inf where the action does not exist."""
+        m = self.system.mechanics
+        steps = range(m.horizon)
+        return np.stack([m.reward[h % len(m.reward)] + self.ahead[h][m.after[h % len(m.after)]] for h in steps])
 
 
 def optimal(world: World) -> Plan:
@@ -36,13 +46,28 @@ def optimal(world: World) -> Plan:
 
 def plan(system: System, law: Disturbance) -> Plan:
     """The best plan in ``system`` if W follows ``law``."""
+    check_law(system, law)
+    return Plan(system, *induction(system.mechanics, *occurring(system, law)))
+
+
+def induction(m: Mechanics, moves: NDArray[np.int64], law: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+    """Backward induction: values [H+1, S], what follows the after-states [H, X], policy [H, S].
+
+    moves: [n] how far each disturbance moves among the raw next states; law: [1 or H, n] their probabilities
+    """
     from ucbf.kernels import backward
 
-    check_law(system, law)
-    H, S, A = system.f.shape
-    made = Plan(np.empty((H, S, A)), np.empty((H + 1, S)), np.empty((H, S), dtype=np.int64))
-    backward.plan(arena_of(system, law), made.q, made.v, made.policy)
-    return made
+    value, ahead = np.empty((m.horizon + 1, len(m.terminal))), np.empty((m.horizon, m.n_after))
+    policy = np.zeros((m.horizon, len(m.terminal)), np.int64)
+    value[-1] = m.terminal
+    backward.plan(m, moves, law, value, ahead, policy, np.empty(len(m.next_state)))
+    return value, ahead, policy
+
+
+def occurring(system: System, law: Disturbance) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How far each disturbance that may occur moves [n], and their probabilities [1 or H, n]."""
+    occurs = np.flatnonzero((law.pmf > 0).any(axis=0))
+    return frozen(system.fold(law.values[occurs])), frozen(law.pmf[:, occurs])
 
 
 def endless(system: System, law: Disturbance, tolerance: float = 1e-4) -> System:
@@ -113,17 +138,9 @@ def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None
     """The arrays that the compiled functions need of a world; disturbances that never occur are left out."""
     from ucbf.kernels.backward import Arena
 
-    occurs = np.flatnonzero((law.pmf > 0).any(axis=0))
+    m, (j, pmf) = system.mechanics, occurring(system, law)
     start = np.zeros(system.n_states) if start is None else start
-    return Arena(
-        mechanics=system.mechanics,
-        j=frozen(system.fold(law.values[occurs])),
-        pmf=frozen(law.pmf[:, occurs]),
-        start=frozen(start),
-        best=float(best),
-        raw=np.empty(len(system.raw_states)),
-        ahead=np.empty(len(system.after_states)),
-    )
+    return Arena(m, j, pmf, frozen(start), float(best), raw=np.empty(len(m.next_state)), ahead=np.empty((1, m.n_after)))
 
 
 def check_law(system: System, law: Disturbance) -> None:

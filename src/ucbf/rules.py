@@ -7,21 +7,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers
 from ucbf.disturbance import Disturbance
-from ucbf.planning import check_law, plan
+from ucbf.planning import check_law, induction, occurring, plan
 from ucbf.system import System
 
 
 def myopic(system: System, law: Disturbance) -> NDArray[np.int64]:
     """The best action if every step were the last: what it pays on average, and the terminal reward where it ends."""
     check_law(system, law)
-    m, j = system.mechanics, system.fold(law.values)
+    m, (moves, pmf) = system.mechanics, occurring(system, law)
     policy = np.empty(system.f.shape[:2], np.int64)
     for h in range(system.horizon):
-        raw = m.landing[h % len(m.landing)] + m.discount * m.terminal[m.next_state]
-        ahead = np.zeros(m.n_after)
-        for i, p in zip(j, law.pmf[h % len(law.pmf)], strict=True):
-            ahead += p * raw[i : i + m.n_after]
-        policy[h] = (m.reward[h % len(m.reward)] + ahead[m.after[h % len(m.after)]]).argmax(axis=1)
+        after, reward, landing, now = (table[h % len(table)][None] for table in (m.after, m.reward, m.landing, pmf))
+        step = m._replace(after=after, reward=reward, landing=landing, horizon=1)
+        policy[h] = induction(step, moves, np.ascontiguousarray(now))[2][0]
     return policy
 
 

@@ -251,9 +251,13 @@ class System:
         landing = np.zeros((1, len(z))) if self.landing is None else once(self.landing)
         return Mechanics(
             after=frozen((after - x[0]).astype(np.int32)),
+            share=frozen(np.ones((0, 0, 0, 1))),
+            corners=frozen(np.zeros(1, np.int64)),
             reward=frozen(np.where(exists, reward, -np.inf)),
             landing=frozen(landing),
             next_state=frozen(self.meet_boundary(z).astype(np.int32)),
+            rows=frozen(np.zeros(1, np.int64)),
+            offsets=frozen(np.arange(len(self.residuals))),
             terminal=self.terminal,
             discount=self.discount,
             horizon=self.horizon,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ucbf.kernels.jit import compiled, inlined
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -15,46 +14,89 @@ class Arena(NamedTuple):
     """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
 
     mechanics: Mechanics
-    j: Ints  # [n] disturbances that occur
+    j: Ints  # [n] how far each disturbance that occurs moves
     pmf: Floats  # [1 or H, n] their probabilities
     start: Floats  # [S] law of the first state
     best: float  # V* averaged over the first state
     raw: Floats  # [Z] room for what follows each raw next state
-    ahead: Floats  # [X] room for what follows each after-state
+    ahead: Floats  # [1, X] room for what follows each after-state
 
 
 @inlined
-def look_ahead(arena: Arena, h: int, v: Floats) -> None:
-    """arena.ahead[x] = E[landing(z) + γ V_{h+1}(boundary(z))], z = x + W_h, for every after-state. v: [H+1, S]."""
-    m, raw, ahead = arena.mechanics, arena.raw, arena.ahead
-    d, p = h % len(m.landing), h % len(arena.pmf)
-    first, last = arena.j[0], arena.j[0]
-    for i in range(len(arena.j)):
-        first, last = min(first, arena.j[i]), max(last, arena.j[i])
-    for z in range(first, last + m.n_after):
-        raw[z] = m.landing[d, z] + m.discount * v[h + 1, m.next_state[z]]
-    ahead[:] = 0
-    for i in range(len(arena.j)):
-        j, probability = arena.j[i], arena.pmf[p, i]
-        for x in range(m.n_after):
-            ahead[x] += probability * raw[x + j]
+def expect(m: Mechanics, h: int, moves: Ints, law: Floats, value: Floats, raw: Floats, ahead: Floats, row: int) -> None:
+    """ahead[row, x] = E[landing_h(z) + γ V_{h+1}(next_state(z))], z = x + W_h, for every after-state x.
+
+    moves: [n] how far each disturbance moves; law: [1 or H, n] their probabilities; value: [H+1, S]; raw: [Z] room
+    """
+    d, p, length = h % len(m.landing), h % len(law), m.n_after // len(m.rows)
+    least, most = len(raw), 0
+    for i in range(len(moves)):
+        if law[p, i] > 0:
+            least, most = min(least, moves[i]), max(most, moves[i])
+    for z in range(m.rows[0] + least, m.rows[len(m.rows) - 1] + most + length):
+        raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
+    for x in range(m.n_after):
+        ahead[row, x] = 0
+    for i in range(len(moves)):
+        probability = law[p, i]
+        if probability > 0:
+            for k in range(len(m.rows)):
+                begin, first = m.rows[k] + moves[i], k * length
+                for x in range(length):
+                    ahead[row, first + x] += probability * raw[begin + x]
+
+
+@inlined
+def with_ahead(m: Mechanics, paid: float, f: int, s: int, a: int, ahead: Floats, row: int) -> float:
+    """What a pair pays and what follows it; between points, what follows the corners of its cell."""
+    if len(m.corners) == 1:
+        total: float = paid + ahead[row, m.after[f, s, a]]
+        return total
+    for c in range(len(m.corners)):
+        paid += m.share[f, s, a, c] * ahead[row, m.after[f, s, a] + m.corners[c]]
+    return paid
+
+
+@inlined
+def take_best(
+    m: Mechanics,
+    ahead: Floats,
+    value: Floats,
+    policy: Ints,
+    h: int,
+    weight: float,
+    bonus: float,
+    cap: float,
+    act: bool,
+) -> bool:
+    """V_h(s) = min(cap, max_a weight r + ahead_h(f(s, a)) + bonus), and its policy if ``act``; whether that changed."""
+    f, r = h % len(m.after), h % len(m.reward)
+    changed = False
+    for s in range(m.after.shape[1]):
+        best, best_a = -np.inf, 0
+        for a in range(m.after.shape[2]):
+            q = with_ahead(m, weight * m.reward[r, s, a], f, s, a, ahead, h)
+            if q > best:
+                best, best_a = q, a
+        value[h, s] = min(cap, best + bonus)
+        if act:
+            changed |= keep_best(policy, h, s, best_a)
+    return changed
 
 
 @compiled
-def plan(arena: Arena, q: Floats, v: Floats, policy: Ints) -> None:
-    """Backward induction. q: [H, S, A], v: [H+1, S], policy: [H, S], all filled here. Ties go to the lowest action."""
-    m = arena.mechanics
-    v[m.horizon] = m.terminal
+def plan(m: Mechanics, moves: Ints, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats) -> int:
+    """Backward induction; the last step whose policy changed, or -1. Ties go to the lowest action.
+
+    moves, law, raw: as of :func:`expect`
+    value: [H+1, S], its last row the terminal reward; ahead: [H, X]; policy: [H, S]; all filled here
+    """
+    top = -1
     for h in range(m.horizon - 1, -1, -1):
-        look_ahead(arena, h, v)
-        f, r = h % len(m.after), h % len(m.reward)
-        for s in range(v.shape[1]):
-            v[h, s] = -np.inf
-            for a in range(q.shape[2]):
-                q[h, s, a] = m.reward[r, s, a] + arena.ahead[m.after[f, s, a]]
-                if q[h, s, a] > v[h, s]:
-                    v[h, s] = q[h, s, a]
-                    policy[h, s] = a
+        expect(m, h, moves, law, value, raw, ahead, h)
+        if take_best(m, ahead, value, policy, h, 1.0, 0.0, np.inf, True) and top < 0:
+            top = h
+    return top
 
 
 @inlined
@@ -62,11 +104,11 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
     """Values of ``policy`` at steps top..0, given those of the later steps. v: [H+1, S], policy: [H, S]."""
     m = arena.mechanics
     for h in range(top, -1, -1):
-        look_ahead(arena, h, v)
+        expect(m, h, arena.j, arena.pmf, v, arena.raw, arena.ahead, 0)
         f, r = h % len(m.after), h % len(m.reward)
         for s in range(v.shape[1]):
             a = policy[h, s]
-            v[h, s] = m.reward[r, s, a] + arena.ahead[m.after[f, s, a]]
+            v[h, s] = with_ahead(m, m.reward[r, s, a], f, s, a, arena.ahead, 0)
 
 
 @inlined
@@ -103,86 +145,3 @@ def largest(table: Floats, row: int) -> float:
     for i in range(1, table.shape[1]):
         most = max(most, table[row, i])
     return most
-
-
-@inlined
-def take_best(
-    told: Mechanics,
-    ahead: Floats,
-    value: Floats,
-    policy: Ints,
-    h: int,
-    weight: float,
-    bonus: float,
-    cap: float,
-    act: bool,
-) -> bool:
-    """V_h(s) = min(cap, max_a weight r + ahead_h(f(s, a)) + bonus), and its policy if ``act``; whether that changed."""
-    after, reward = told.after, told.reward
-    f, r = h % len(after), h % len(reward)
-    changed = False
-    for s in range(after.shape[1]):
-        best, best_a = -np.inf, 0
-        for a in range(after.shape[2]):
-            q = weight * reward[r, s, a] + ahead[h, after[f, s, a]]
-            if q > best:
-                best, best_a = q, a
-        value[h, s] = min(cap, best + bonus)
-        if act:
-            changed |= keep_best(policy, h, s, best_a)
-    return changed
-
-
-class Lattice(NamedTuple):
-    """A continuous system on a lattice. F, P, D are 1 (the same at every step) or H; C = 2^d corners of a cell."""
-
-    cell: NDArray[np.int32]  # [F, S, A] the cell of after-states that f(s, a) is in, by its first corner
-    share: Floats  # [F, S, A, C] what each corner counts for
-    corners: Ints  # [C] how far each corner is from the first, in memory
-    reward: Floats  # [P, S, A] -inf where the action does not exist
-    landing: Floats  # [D, Z] reward of the raw next states
-    next_state: NDArray[np.int32]  # [Z] the boundary rule
-    rows: Ints  # where each row of after-states, along the last axis, begins among the raw next states
-    bins: Ints  # [R] how far each disturbance moves, among the raw next states
-    terminal: Floats  # [S]
-    discount: float
-    horizon: int
-    origin: Ints  # [d] index of the first after-state
-    shape: Ints  # [d] after-states along each axis
-
-
-@compiled
-def plan_lattice(m: Lattice, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats) -> None:
-    """Backward induction. law: [1 or H, R]; value: [H+1, S], ahead: [H, X], policy: [H, S] filled here; raw: [Z]."""
-    value[m.horizon] = m.terminal
-    length = ahead.shape[1] // len(m.rows)
-    for h in range(m.horizon - 1, -1, -1):
-        d, row = h % len(m.landing), h % len(law)
-        for z in range(len(raw)):
-            raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
-        ahead[h] = 0
-        for j in range(law.shape[1]):
-            p = law[row, j]
-            if p > 0:
-                for i in range(len(m.rows)):
-                    begin = m.rows[i] + m.bins[j]
-                    for x in range(length):
-                        ahead[h, i * length + x] += p * raw[begin + x]
-        choose_on_lattice(m, h, value, ahead, policy)
-
-
-@inlined
-def choose_on_lattice(m: Lattice, h: int, value: Floats, ahead: Floats, policy: Ints) -> None:
-    """V_h(s) = max_a r + ahead_h(f(s, a)), interpolated; ties go to the lowest action."""
-    f, r = h % len(m.cell), h % len(m.reward)
-    for s in range(value.shape[1]):
-        best, best_a = -np.inf, 0
-        for a in range(m.reward.shape[2]):
-            q = m.reward[r, s, a]
-            if q > -np.inf:
-                for c in range(len(m.corners)):
-                    q += m.share[f, s, a, c] * ahead[h, m.cell[f, s, a] + m.corners[c]]
-                if q > best:
-                    best, best_a = q, a
-        value[h, s] = best
-        policy[h, s] = best_a

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from ucbf.kernels.averaged import is_due
-from ucbf.kernels.backward import take_best
+from ucbf.kernels.backward import plan
 from ucbf.kernels.jit import compiled, inlined, inner
 from ucbf.kernels.learners import registered
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -62,15 +60,11 @@ def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, h: int, s: int, a: int
 @inner
 def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     """Backward induction with the counted law, if there is news; the last step whose policy changed, or -1."""
-    top = -1
-    if learner.stale[0] and is_due(learner.visits, learner.due, learner.eta):
-        learner.stale[0] = 0
-        believe(told, learner, True)
-        for h in range(told.horizon - 1, -1, -1):
-            expect(told, learner, h)
-            if ucbvi_f_greedy(told, learner, h) and top < 0:
-                top = h
-    return top
+    if learner.stale[0] == 0 or not is_due(learner.visits, learner.due, learner.eta):
+        return -1
+    learner.stale[0] = 0
+    believe(told, learner, True)
+    return plan(told, told.offsets, learner.law, learner.value, learner.ahead, learner.policy, learner.raw)
 
 
 @compiled
@@ -201,27 +195,6 @@ def self_consistent(learner: UCBVIfState, row: int) -> None:
             moved = max(moved, abs(law[row, j] - room[1, j]))
         if moved < 1e-9:
             break
-
-
-@inlined
-def expect(told: Mechanics, learner: UCBVIfState, h: int) -> None:
-    """learner.ahead of step h: the mean over the believed disturbances of what follows each after-state."""
-    raw, ahead, d, row = learner.raw, learner.ahead, h % len(told.landing), h % len(learner.law)
-    for z in range(len(raw)):
-        raw[z] = told.landing[d, z] + told.discount * learner.value[h + 1, told.next_state[z]]
-    for x in range(told.n_after):
-        ahead[h, x] = 0
-    for j in range(told.n_residuals):
-        p = learner.law[row, j]
-        if p > 0:
-            for x in range(told.n_after):
-                ahead[h, x] += p * raw[x + j]
-
-
-@inlined
-def ucbvi_f_greedy(told: Mechanics, learner: UCBVIfState, h: int) -> bool:
-    """Renew value and policy of step h; whether the policy changed."""
-    return take_best(told, learner.ahead, learner.value, learner.policy, h, 1.0, 0.0, np.inf, True)
 
 
 registered(UCBVIfState, ucbvi_f_update, ucbvi_f_renew)

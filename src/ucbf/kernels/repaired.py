@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ucbf.kernels.averaged import UCBfState, is_due, ucb_f_average
-from ucbf.kernels.backward import keep_best
-from ucbf.kernels.counted import UCBVIfState, believe, expect, ucbvi_f_update
+from ucbf.kernels.backward import expect, keep_best
+from ucbf.kernels.counted import UCBVIfState, believe, ucbvi_f_update
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.learners import registered
 from ucbf.kernels.offsets import HARDLY, Model, bar_of, fit_offsets, look, place
@@ -100,7 +100,7 @@ def repaired_ucbvi_f_renew(told: Mechanics, learner: RepairedUCBVIf) -> int:
     believe(told, inside, True)
     top = -1
     for h in range(told.horizon - 1, -1, -1):
-        expect(told, inside, h)
+        expect(told, h, told.offsets, inside.law, inside.value, inside.raw, inside.ahead, h)
         look_ahead_of_pairs(told, m, learner.lead, inside.ahead, h, 1.0)
         if take_best_pair(told, learner.lead, inside.value, inside.policy, h, 1.0, 0.0, np.inf, True) and top < 0:
             top = h

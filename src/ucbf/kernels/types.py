@@ -14,17 +14,25 @@ WRAP, CLIP, STRICT = range(3)
 
 
 class Mechanics(NamedTuple):
-    """A system as arrays for the compiled functions. F, R, D are 1 (the same at every step) or H."""
+    """A system as arrays for the compiled functions. F, P, D are 1 (the same at every step) or H.
 
-    after: NDArray[np.int32]  # [F, S, A] index of the after-state; 0 where the action does not exist
-    reward: Floats  # [R, S, A] -inf where the action does not exist
+    States, after-states and raw next states are points of a lattice, counted along its last axis first. An after-state
+    between points is shared out among the C corners of its cell; whole states are one corner, C = 1.
+    """
+
+    after: NDArray[np.int32]  # [F, S, A] index of the after-state, or of its first corner; 0 where there is no action
+    share: Floats  # [F, S, A, C] what each corner counts for; [0, 0, 0, 1] where C = 1
+    corners: Ints  # [C] how far each corner is from the first
+    reward: Floats  # [P, S, A] -inf where the action does not exist
     landing: Floats  # [D, Z] reward of the raw next state
     next_state: NDArray[np.int32]  # [Z] state index of a raw next state: the boundary rule
+    rows: Ints  # where each row of after-states, along the last axis, begins among the raw next states; [0] for a line
+    offsets: Ints  # [R] how far each disturbance that is told apart moves, among the raw next states
     terminal: Floats  # [S]
     discount: float
     horizon: int
-    n_after: int  # X: number of after-states; Z = X + n_residuals - 1
-    n_residuals: int  # number of disturbances told apart; raw next state = after-state + residual
+    n_after: int  # X: number of after-states
+    n_residuals: int  # R
     shift: int  # residual index = next state index + shift - after-state index (modulo S if wrapped)
     boundary: int  # WRAP, CLIP or STRICT
     modular: bool  # whether after-states and residuals are counted modulo S
