@@ -187,17 +187,17 @@ def test_a_study_that_fails_says_what_failed_and_how_to_go_on(folder, tmp_path):
 OWN = """
 import sys, ucbf; print("imported")
 class Fails(ucbf.UCBH):
-    def run(self, *given):
+    def renew(self):
         raise RuntimeError("it broke")
 class Exits(ucbf.UCBH):
-    def run(self, *given):
+    def renew(self):
         sys.exit(7)
 class Tells(ucbf.UCBH):
-    def run(self, *given):
+    def renew(self):
         print("told")
-        super().run(*given)
+        super().renew()
 class Dies(ucbf.UCBH):
-    def run(self, *given):
+    def renew(self):
         import os
         os._exit(3)
 first = []

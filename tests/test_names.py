@@ -64,7 +64,7 @@ def test_a_module_that_fails_is_named(tmp_path):
 
 
 def test_an_agent_that_fails_at_run_time_is_named(tmp_path):
-    more = "\n    def run(self, *args): raise RuntimeError('boom')\n"
+    more = "\n    def renew(self): raise RuntimeError('boom')\n"
     (tmp_path / "own_fails.py").write_text(OWN.replace('    name = "own"', '    name = "own"' + more))
     path = own_study(tmp_path, "own_fails_toml")
     path.write_text(path.read_text().replace("own_fails_toml:Own", "own_fails:Own"))

@@ -12,10 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ucbf
-from ucbf.agents.base import Agent
 from ucbf.envs import WorldEnv
-from ucbf.kernels.loop import Draws
-from ucbf.planning import arena_of
 from worlds import VARIANTS, any_told, any_world, make_variant, puterman_inventory
 
 COMPILED = ["UCB-f", "UCBVI-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
@@ -73,16 +70,11 @@ def test_the_loop_in_python_gives_the_numbers_of_the_compiled_one(name, data):
     compiled, looped = (make_variant(name, told) for _ in range(2))
     assume(compiled is not None)
     fast = ucbf.simulate(compiled, world, 15, seed=6)
-    starts, w = world.draw(15, 6)
-    gap, reward, switched = np.empty(15), np.empty(15), np.empty(15, bool)
-    best = float(world.start @ ucbf.optimal(world).v[0])
-    arena = arena_of(world.system, world.law, world.start, best)
-    measured = looped.system.fold(w) if told.boundary == "clip" else w
-    draws = Draws(starts, world.system.fold(w), measured, False)
-    Agent.run(looped, arena, draws, looped.policy, gap, reward, switched)
-    np.testing.assert_array_equal(fast.switched, switched)
-    np.testing.assert_array_equal(fast.gap, gap)
-    np.testing.assert_array_equal(fast.reward, reward)
+    looped.__class__ = type("StepByStep", (type(looped),), {"compiled": None})
+    slow = ucbf.simulate(looped, world, 15, seed=6)
+    np.testing.assert_array_equal(fast.switched, slow.switched)
+    np.testing.assert_array_equal(fast.gap, slow.gap)
+    np.testing.assert_array_equal(fast.reward, slow.reward)
     np.testing.assert_array_equal(compiled.q, looped.q)
 
 
@@ -349,3 +341,28 @@ def test_spaces_of_another_size_or_beginning_are_refused(n, start):
     agent = ucbf.UCBVIf(ucbf.System(lambda s, a: s, 0.0, 1, n_states=6, n_actions=1))
     with pytest.raises(ValueError, match="but the agent's system has 6 starting at 0"):
         ucbf.learn(agent, env, 1)
+
+
+def test_the_gap_is_that_of_the_world_whatever_the_agent_was_told_of_the_end():
+    world = ucbf.World(ucbf.System(np.array([[0, 1], [0, 1]]), 0.0, 2, terminal=[0.0, 1.0]), ucbf.Disturbance([1.0]))
+    agent = ucbf.Greedy(world.system.replace(terminal=[5.0, 0.0]))
+    with pytest.warns(UserWarning, match="told other rewards"):
+        run = ucbf.simulate(agent, world, 1)
+    # Action 0 always leads to state 0, which is worth nothing in the end; action 1 to state 1, worth 1.
+    assert run.gap.tolist() == [1.0]
+
+
+def test_the_optimal_plan_of_a_world_is_made_once_and_cannot_be_changed():
+    world = ucbf.random_world(n_states=4, n_actions=2, horizon=2, lipschitz=None)
+    plan = ucbf.optimal(world)
+    assert ucbf.optimal(world) is plan
+    with pytest.raises(ValueError, match="read-only"):
+        plan.v[0, 0] = 9
+
+
+def test_a_policy_acts_and_learns_nothing():
+    policy = ucbf.Policy(ucbf.System(np.zeros((2, 2)), 0.0, 1, state_offset=5), [[1, 0]])
+    assert [policy.act(0, s) for s in (5, 6)] == [1, 0]
+    with pytest.raises(ValueError, match="state is 4; it must be 5 to 6"):
+        policy.act(0, 4)
+    assert policy.observe(0, 5, 1, 5) is None

@@ -41,7 +41,7 @@ class Plan:
 def optimal(world: World) -> Plan:
     """The optimal plan, by backward induction with the true law."""
     _check_world(world)
-    return plan(world.system, world.law)
+    return world.plan
 
 
 def plan(system: System, law: Disturbance) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import frozen
+from ucbf.checks import frozen, whole
 from ucbf.files import write_whole
 from ucbf.planning import checked_policy
 from ucbf.system import System
@@ -91,6 +91,16 @@ class Policy:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.actions, dtype=dtype)
+
+    # -- as an agent that stays as it is ------------------------------------------------------------
+
+    def act(self, h: int, s: int) -> int:
+        """The action for state s at step h."""
+        first, last = self.system.states[0], self.system.states[-1]
+        return int(self.actions[whole("step h", h, 0, self.system.horizon - 1), whole("state", s, first, last) - first])
+
+    def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
+        """Learn nothing."""
 
     # -- as numbers -------------------------------------------------------------------------------
 

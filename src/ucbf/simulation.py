@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.agents.base import Agent, CensoredWarning
-from ucbf.agents.informed import LOOKS, InformedAgent
+from ucbf.agents.base import Agent
+from ucbf.certificates import Certificate
 from ucbf.checks import integers, real, whole
 from ucbf.grid import GridAgent
-from ucbf.kernels.loop import Draws
-from ucbf.planning import arena_of, optimal
+from ucbf.kernels import loop
+from ucbf.kernels.backward import Arena
+from ucbf.planning import arena_of, checked_policy
 from ucbf.policies import Policy
 from ucbf.system import LARGEST_TABLE, System
 from ucbf.world import World
 
 Progress = Callable[[int, int], object]
 BLOCK_SECONDS = 0.1  # how long a progress report, or Ctrl-C, waits
+CHECKED_AFTER = frozenset(50 * 2**i for i in range(40))  # episodes: whether what the agent was told is contradicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,53 +85,66 @@ def simulate(
             "fewer, and again with another seed: the agent goes on from what it has learned"
         )
     _check_told(agent.system, world)
-    hidden = _hides(agent, world, censored)
+    hidden = censored and world.system.boundary == "clip" and agent.hides_at_edges()
     if hidden and stop_when is not None:
         raise ValueError("stop_when needs a certificate, and nothing can be certified of what an edge hides; drop one")
     stops = _stops(agent, world, K, stop_when)
-    looks = sorted({k for k in LOOKS if k < K} | {K} | set(stops))
+    pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
     starts, w = world.draw(K, whole("seed", seed, 0))
     j = world.system.fold(w)
     measured = agent.system.fold(w) if world.system.boundary == "clip" else j  # elsewhere s' says it
-    best = float(world.start @ optimal(world).v[0])
-    arena = arena_of(world.system, world.law, world.start, best)
+    arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted = np.array(agent.policy)
+    acted, v = np.array(agent.policy), np.tile(world.system.terminal, (world.system.horizon + 1, 1))
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
-        end = min(done + block, next(k for k in looks if k > done))
+        end = min(done + block, next(k for k in pauses if k > done))
         part, begun = slice(done, end), time.perf_counter()
-        draws = Draws(starts[part], j[part], measured[part], hidden)
-        agent.run(arena, draws, acted, gap[part], reward[part], switched[part])
+        draws = loop.Draws(starts[part], j[part], measured[part], hidden)
+        _play(agent, arena, draws, v, acted, gap[part], reward[part], switched[part])
         done = part.stop
         took = max(time.perf_counter() - begun, 1e-9)
         block = max(1, min(4 * block, int(block * BLOCK_SECONDS / took)))
         stopped = done in stops and stops[done]()
-        if isinstance(agent, InformedAgent) and (done in LOOKS or done == K or stopped):
-            agent.look()
+        if done in CHECKED_AFTER or done == K or stopped:
+            agent.warn_if_contradicted()
         if progress is not None:
             progress(done, K)
     return Run(gap[:done], reward[:done], switched[:done])
 
 
-def _hides(agent: Agent, world: World, censored: bool) -> bool:
-    """Whether the edges of this world hide W from this agent; one that is misled by that says so."""
-    hides = censored and world.system.boundary == "clip"
-    if not hides or not (isinstance(agent, InformedAgent) or agent.reads_hidden):
-        return False
-    if isinstance(agent, InformedAgent) and agent.estimator is not None:
-        raise ValueError(
-            f"censored=True hides W at the edges, and {agent.estimator.name} needs it there; leave f as told "
-            "(estimator=None), or let W be measured"
-        )
-    if not agent.reads_hidden:
-        warnings.warn(
-            f"{agent.name} takes a W that an edge hides for the nearest that explains it, which biases what it learns; "
-            "UCBVI-f does not",
-            CensoredWarning,
-            stacklevel=3,
-        )
-    return True
+def _play(
+    agent: Agent,
+    arena: Arena,
+    draws: loop.Draws,
+    v: NDArray[np.float64],
+    acted: NDArray[np.int64],
+    gap: NDArray[np.float64],
+    reward: NDArray[np.float64],
+    switched: NDArray[np.bool_],
+) -> None:
+    """Act, then learn, for K episodes; fills gap, reward and switched, [K] each.
+
+    v: [H+1, S] room for the values of a policy, its last row the terminal reward
+    acted: [H, S] the policy of the episode before the first, and in the end that of the last
+    """
+    with agent.lock:
+        if agent.compiled is not None:
+            loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
+            return
+    H, policy = agent.system.horizon, np.empty((0, 0), np.int64)
+    states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+    for k in range(len(gap)):
+        with agent.lock:
+            agent.renew()
+            now, top = agent.policy, -1
+            if not np.array_equal(now, policy):
+                policy, top = checked_policy(agent.system, now), H - 1
+            switched[k] = not np.array_equal(acted, policy)
+            acted[...] = policy
+            gap[k], reward[k] = loop.episode(arena, agent.told, policy, draws, k, v, top, states, actions, w)
+            for h in range(H):
+                agent.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
 
 
 def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:
@@ -137,12 +152,11 @@ def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[
     if stop_when is None:
         return {}
     wanted = real("stop_when", stop_when, 0, open_low=True)
-    if not isinstance(agent, InformedAgent):
-        raise TypeError(f"stop_when needs a certificate, and {agent.name} gives none; use UCBVI-f or UCB-f")
     agent.check_certifiable(K)
 
     def certified() -> bool:
-        return agent.certificate().average(world.start) <= wanted
+        found: Certificate = agent.certificate()  # type: ignore[attr-defined]  # it has one: it was checked
+        return found.average(world.start) <= wanted
 
     stops, k = {}, 1
     while k < K:
@@ -209,12 +223,11 @@ def replay(
         paid = -float(worth[s - first]) if carry else 0.0
         worth = system.terminal
         for h in range(H):
-            a = now.act(h, s) if isinstance(now, Agent) else int(now.actions[h, s - first])
+            a = now.act(h, s)
             landed, earned = system.step(h, s - first, a, w[k, h])
             after = int(landed) + first
             paid += system.discount**h * float(earned)
-            if isinstance(now, Agent):
-                now.observe(h, s, a, after, disturbance=None if censored else int(w[k, h]))
+            now.observe(h, s, a, after, disturbance=None if censored else int(w[k, h]))
             actions[k, h], states[k, h + 1] = a, after
             s = after
         reward[k] = paid + system.discount**H * float(system.terminal[s - first])

@@ -6,13 +6,14 @@ Learners never see this module: the import contracts of the project forbid it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, numbers, real, whole
 from ucbf.disturbance import Disturbance, invert
-from ucbf.planning import check_law, optimal
+from ucbf.planning import Plan, check_law, plan
 from ucbf.system import LARGEST_TABLE, System, once
 
 MOST_DRAWS = 10_000
@@ -44,6 +45,17 @@ class World:
         self.__dict__.update(system=system, law=law, start=_start(system, start))
         if system.boundary == "strict":
             self._check_inside()
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The optimal plan: :func:`ucbf.optimal`."""
+        made = plan(self.system, self.law)
+        return Plan(self.system, frozen(made.v), frozen(made.ahead), frozen(made.policy))
+
+    @property
+    def best(self) -> float:
+        """V* of an episode, averaged over the first state."""
+        return float(self.start @ self.plan.v[0])
 
     def draw(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First states (indices) [K] and disturbances [K, H]; a longer draw begins with the shorter one."""
@@ -116,7 +128,7 @@ def random_world(
         world = World(System(f, reward, H, "wrap", lipschitz=L), law)
         if L is None:
             return world
-        steepest = np.abs(np.diff(optimal(world).v[0])).max(initial=0)
+        steepest = np.abs(np.diff(world.plan.v[0])).max(initial=0)
         if steepest >= L:
             return World(world.system.replace(reward=reward * (L / steepest)), law)
     raise ValueError(

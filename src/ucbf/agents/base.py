@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import whole
-from ucbf.kernels import backward, loop, seen
+from ucbf.kernels import loop, seen
 from ucbf.limits import Limits, copy_into, learner_limits
-from ucbf.planning import checked_policy
 from ucbf.saving import Preset, Saved, write
 from ucbf.system import System
 from ucbf.units import in_units, units_of
@@ -159,32 +158,23 @@ class Agent(ABC):
             state = {name: np.array(array) for name, array in self.state.items()}
         return Saved(self.name, self.params, self.system, state, preset)
 
-    # -- use, many episodes at once ---------------------------------------------------------------
+    # -- what a simulation asks of it -------------------------------------------------------------
 
-    def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
-        """Act, then learn, for K episodes; fills gap, reward and switched, [K] each.
+    @property
+    def compiled(self) -> Any:
+        """The arrays with which acting and learning run in one compiled loop; None if it is asked step by step."""
+        return None
 
-        acted: [H, S] the policy of the episode before the first, and in the end that of the last; switched says whether
-        an episode's policy was another than that of the episode before
-        """
-        H, (gap, reward, switched) = self.system.horizon, results
-        v, policy = self._values(), np.empty((0, 0), np.int64)
-        states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
-        for k in range(len(gap)):
-            with self.lock:
-                self.renew()
-                now, top = self.policy, -1
-                if not np.array_equal(now, policy):
-                    policy, top = checked_policy(self.system, now), H - 1
-                switched[k] = not np.array_equal(acted, policy)
-                acted[...] = policy
-                gap[k], reward[k] = loop.episode(arena, self.told, policy, draws, k, v, top, states, actions, w)
-                for h in range(H):
-                    self.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
+    def hides_at_edges(self) -> bool:
+        """Whether a clipped edge hides anything from it where W is not measured; an error if it needs W there."""
+        return self.reads_hidden
 
-    def _values(self) -> NDArray[np.float64]:
-        """[H+1, S] room for the values of a policy; the row after the last step is right already."""
-        return np.tile(self.system.terminal, (self.system.horizon + 1, 1))
+    def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
+        """An error if nothing can be certified now, or after so many more episodes."""
+        raise TypeError(f"stop_when needs a certificate, and {self.name} gives none; use UCBVI-f or UCB-f")
+
+    def warn_if_contradicted(self) -> None:  # noqa: B027 - most agents are told nothing that could be wrong
+        """Warn, once, if what was seen contradicts what the agent was told."""
 
     # -- checks -----------------------------------------------------------------------------------
 
@@ -304,10 +294,10 @@ class CompiledAgent(Agent):
         """What the arrays of the learner may hold."""
         return learner_limits(self.system, self.told, self.learner, stored)
 
-    def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
-        """As :meth:`Agent.run`, in one compiled loop."""
-        with self.lock:
-            loop.run(arena, self.told, self.learner, draws, self._values(), acted, *results)
+    @property
+    def compiled(self) -> Any:
+        """The learner."""
+        return self.learner
 
     def _choice(self, h: int, s: int) -> int:
         return int(self.learner.policy[h, s])

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.agents.base import Agent, CompiledAgent
+from ucbf.agents.base import CensoredWarning, CompiledAgent
 from ucbf.certificates import Certificate
 from ucbf.checks import integers, one_of, real
 from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
 from ucbf.estimators.base import Named
-from ucbf.kernels import backward, loop, offsets, seen, watch
+from ucbf.kernels import loop, offsets, seen, watch
 from ucbf.limits import copy_into
 from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, watched
 from ucbf.system import System, once
 
 RENEWALS = ("episode", "few")
-LOOKS = frozenset(50 * 2**i for i in range(40))  # episodes of a simulation after which the model is checked
-LOOK_EVERY = 10  # episodes, where they are observed step by step
+CHECK_EVERY = 10  # episodes that are observed step by step
 
 
 class InformedAgent(CompiledAgent):
@@ -196,18 +196,34 @@ class InformedAgent(CompiledAgent):
             if self.estimator is None:
                 watch.watch_history(self.told, self.inner.watch, j)
 
-    def run(self, arena: backward.Arena, draws: loop.Draws, acted: NDArray[np.int64], *results: NDArray[Any]) -> None:
-        """As :meth:`Agent.run`; in one compiled loop unless the estimator is not compiled."""
-        play = Agent.run if isinstance(self.estimator, Estimator) else CompiledAgent.run
-        play(self, arena, draws, acted, *results)
+    @property
+    def compiled(self) -> Any:
+        """The learner, unless an estimator in Python is asked between steps."""
+        return None if isinstance(self.estimator, Estimator) else self.learner
+
+    def hides_at_edges(self) -> bool:
+        """Always; one that is misled by it says so, and one that repairs f cannot do without W there."""
+        if self.estimator is not None:
+            raise ValueError(
+                f"censored=True hides W at the edges, and {self.estimator.name} needs it there; leave f as told "
+                "(estimator=None), or let W be measured"
+            )
+        if not self.reads_hidden:
+            warnings.warn(
+                f"{self.name} takes a W that an edge hides for the nearest that explains it, which biases what it "
+                "learns; UCBVI-f does not",
+                CensoredWarning,
+                stacklevel=4,
+            )
+        return True
 
     def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
         """As :meth:`Agent.observe`; now and then the model is checked, and a warning given if it is contradicted."""
         super().observe(h, s, a, next_s, disturbance)
-        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, watch.SEEN]) % LOOK_EVERY == 0:
-            self.look()
+        if h == self.system.horizon - 1 and int(self.inner.watch.steps[-1, watch.SEEN]) % CHECK_EVERY == 0:
+            self.warn_if_contradicted()
 
-    def look(self) -> None:
+    def warn_if_contradicted(self) -> None:
         """Warn, once, if the residuals contradict the model."""
         if ModelWarning in self._warned:
             return

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ucbf.agents import AGENTS
 from ucbf.checks import one_of
 from ucbf.errors import FailedError, UserError, in_a_line
-from ucbf.planning import evaluate, greedy, optimal
+from ucbf.planning import evaluate, greedy
 from ucbf.simulation import simulate
 from ucbf.studies.engines import ENGINES, executor_of
 from ucbf.studies.names import WORLDS
@@ -171,12 +171,11 @@ def execute(task: Task, called_off: threading.Event | None = None) -> dict[str, 
         where = f"world {runs[0].world} with {runs[0].world_params}"
         with _named(f"{where} failed", runs[0].kind in WORLDS):
             world = build_world(runs[0])
-            best = value_of(world.start, optimal(world).v)
-            greedy_gap = best - value_of(world.start, evaluate(world, greedy(world.system)))
+            greedy_gap = world.best - float(world.start @ evaluate(world, greedy(world.system))[0])
         for run in runs:
             with _named(f"{run.label!r} failed in {where}", run.agent in AGENTS):
                 done = simulate(build_agent(run, world), world, run.episodes, run.draw_seed, _stopper(called_off))
-            rows.append(row_of(run, done.gap, done.switches, greedy_gap, best))
+            rows.append(row_of(run, done.gap, done.switches, greedy_gap, world.best))
             kept = recorded(run.episodes, run.record)
             of_run = {"gap": done.gap[kept - 1], "regret": done.regret[kept - 1]}
             curves.append(pa.table({"run": [run.id] * len(kept), "episode": kept, **of_run}, schema=CURVES))
@@ -193,11 +192,6 @@ def _named(what: str, ours: bool) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         trace = "" if ours else "".join(traceback.format_exception(error))
         raise FailedError(f"{what}: {in_a_line(error)}", trace) from error
-
-
-def value_of(start: NDArray[np.float64], v: NDArray[np.float64]) -> float:
-    """The value of an episode, averaged over the first state."""
-    return float(start @ v[0])
 
 
 def row_of(run: Run, gap: NDArray[np.float64], switches: int, greedy_gap: float, best: float) -> dict[str, Any]:
