@@ -46,10 +46,10 @@ class Newest(ucbf.Agent):
         law = ucbf.Disturbance(counts / counts.sum(axis=1, keepdims=True), low=residuals[0])
         self.plan[...] = ucbf.optimal(ucbf.World(self.system, law)).policy
 
-    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
+    def update(self, seen: Any) -> None:
         """Remember the disturbance; the oldest is forgotten."""
-        self.memory[h, self.seen[h] % self.memory.shape[1]] = j
-        self.seen[h] += 1
+        self.memory[seen.h, self.seen[seen.h] % self.memory.shape[1]] = seen.low
+        self.seen[seen.h] += 1
         self.stale[0] = 1
 
     @property

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 import ucbf
 from ucbf.envs import WorldEnv
+from ucbf.kernels.seen import Seen
 from worlds import any_world, puterman_inventory
 
 
@@ -100,7 +101,7 @@ def test_random_chooses_all_allowed_actions_alike():
     for _ in range(2000):
         for s, a in enumerate(agent.policy[1]):
             taken[s, a] += 1
-        agent.update(1, 0, 0, 0, 0)
+        agent.update(Seen(1, 0, 0, 0, 0, 0))
     for s, count in enumerate(world.system.allowed[1].sum(axis=1)):
         assert np.abs(taken[s, :count] / 2000 - 1 / count).max() < 0.05
         assert taken[s, count:].sum() == 0

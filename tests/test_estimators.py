@@ -12,6 +12,7 @@ import ucbf
 from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior, PartialFit, make_estimator
 from ucbf.estimators.features import table_of
 from ucbf.kernels import jit, offsets, repaired
+from ucbf.kernels.seen import Seen
 
 
 class LiteralEM:
@@ -258,9 +259,9 @@ def test_a_pair_without_doubt_says_so():
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 2)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
     m = agent.learner.model
     m.low[0, 2, 1], m.high[0, 2, 1] = -1, 1
-    assert offsets.look(agent.told, m, 0, 2, 1, 3, 3) == -1
+    assert not offsets.learn_pair(agent.told, m, Seen(0, 2, 1, 3, 3, 3))
     m.low[0, 2, 1], m.high[0, 2, 1] = 0, 0
-    assert offsets.look(agent.told, m, 0, 2, 1, 3, 3) == 2
+    assert offsets.learn_pair(agent.told, m, Seen(0, 2, 1, 3, 3, 3))
     assert m.visits[2 * 2 + 1] == 2
     assert m.residuals[0, 3] == 2
 

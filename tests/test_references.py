@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 import ucbf
+from ucbf.kernels.seen import Seen
 from worlds import any_told, any_world
 
 
@@ -20,7 +21,7 @@ def transitions(world, episodes, seed):
         for h in range(system.horizon):
             a = int(chooser.policy[h, s])
             s_next = reference.meet_boundary(system, system.f[h, s, a] + w[k, h])
-            chooser.update(h, s, a, s_next, 0)
+            chooser.update(Seen(h, s, a, s_next, 0, 0))
             yield h, s, a, s_next, int(w[k, h])
             s = s_next
 

@@ -186,8 +186,8 @@ class Stubborn(ucbf.Agent):
     def state(self):
         return {"seen": self.seen}
 
-    def update(self, h, s, a, s_next, j):
-        self.seen[s_next] += 1
+    def update(self, seen):
+        self.seen[seen.s_next] += 1
 
 
 def test_an_agent_of_ones_own_needs_a_policy_and_an_update(tmp_path):

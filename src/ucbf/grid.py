@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.agents.base import CensoredWarning, Lock
 from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, numbers, one_of, real, whole
-from ucbf.kernels.types import BOUNDARIES, STRICT, Mechanics
+from ucbf.kernels.types import BOUNDARIES, Mechanics
 from ucbf.limits import MOST_SEEN, ROUNDED, Limit, Limits, copy_into
 from ucbf.model_check import ModelWarning
 from ucbf.planning import induction
@@ -429,7 +429,8 @@ class Grid:
             n_after=int(shape.prod()),
             n_residuals=int(count.prod()),
             shift=0,
-            boundary=STRICT,  # what a transition says of W is not asked of the compiled functions
+            hides=frozen(np.zeros(S, np.bool_)),  # what a transition says of W is not asked of the compiled functions
+            wraps=False,
             modular=False,
         )
         return Lattice(mechanics, origin, shape)

@@ -31,7 +31,7 @@ from ucbf.kernels.watch import (
     SUM_OF_SQUARES,
     Watch,
     from_origin,
-    turn,
+    modulus,
 )
 from ucbf.system import System
 
@@ -131,7 +131,7 @@ def recounted(told: Mechanics, model: Model, watch: Watch) -> Sums:
 
 def _from_origin(w: NDArray[np.int64], told: Mechanics, watch: Watch, step: int) -> NDArray[np.float64]:
     """How far disturbances are from the first that was seen at a step."""
-    origin, around = watch.steps[step, ORIGIN], turn(told)
+    origin, around = watch.steps[step, ORIGIN], modulus(told)
     return np.array([from_origin(int(each), origin, around) for each in w])
 
 

@@ -133,7 +133,7 @@ def _play(
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
             return
     H, policy = agent.system.horizon, np.empty((0, 0), np.int64)
-    states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+    states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
         with agent.lock:
             agent.renew()
@@ -142,9 +142,9 @@ def _play(
                 policy, top = checked_policy(agent.system, now), H - 1
             switched[k] = not np.array_equal(acted, policy)
             acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, agent.told, policy, draws, k, v, top, states, actions, w)
+            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, top, states, actions)
             for h in range(H):
-                agent.update(h, int(states[h]), int(actions[h]), int(states[h + 1]), int(w[h]))
+                agent.update(loop.seen_at(agent.told, draws, k, h, states, actions))
 
 
 def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:

@@ -264,7 +264,8 @@ class System:
             n_after=len(x),
             n_residuals=len(self.residuals),
             shift=origin - x[0] - self.residuals[0],
-            boundary=BOUNDARIES.index(self.boundary),
+            hides=frozen(self.hiding),
+            wraps=self.boundary == "wrap",
             modular=self._wraps_freely,
         )
 
@@ -278,9 +279,15 @@ class System:
             return index % self.n_states
         return np.minimum(np.maximum(index, 0), self.n_states - 1)  # for a single state much quicker than np.clip
 
+    @cached_property
+    def hiding(self) -> NDArray[np.bool_]:
+        """[S] which states may hide the disturbance that led to them: the ends of a clipped space."""
+        ends = np.isin(np.arange(self.n_states), (0, self.n_states - 1))
+        return ends & (self.boundary == "clip")
+
     def hides(self, s: int) -> bool:
-        """Whether state s may hide the disturbance that led to it: an edge of a clipped space."""
-        return self.boundary == "clip" and s in (self.states[0], self.states[-1])
+        """Whether state s may hide the disturbance that led to it."""
+        return s in self.states and bool(self.hiding[s - self.state_offset])
 
     def step(self, h: Any, s: Any, a: Any, w: Any) -> tuple[Any, Any]:
         """State indices after a step from indices s, and what it pays, landing included; numbers or arrays of them."""

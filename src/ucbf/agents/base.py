@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import whole
-from ucbf.kernels import loop, seen
+from ucbf.kernels import loop
+from ucbf.kernels.seen import Seen, explain, residual_of
 from ucbf.limits import Limits, copy_into, learner_limits
 from ucbf.saving import Preset, Saved, write
 from ucbf.system import System
@@ -83,17 +84,21 @@ class Agent(ABC):
         """[H, S] the actions it would take now; rows are steps, columns state - state_offset."""
 
     @abstractmethod
-    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
-        """Learn from one transition between state indices; j is the index of W in ``system.residuals``."""
+    def update(self, seen: Seen) -> None:
+        """Learn from one transition: ``seen.h``, ``s``, ``a``, ``s_next``, state indices, and ``low`` and ``high``.
+
+        low, high: the index of W in ``system.residuals`` is one of these or between them; they are the same but for
+        agents that read censored transitions (:attr:`reads_censored`)
+        """
 
     @property
     def uses_residual(self) -> bool:
-        """Whether ``update`` looks at j; if not, transitions need not agree with f."""
+        """Whether ``update`` looks at W; if not, transitions need not agree with f."""
         return True
 
     @property
-    def reads_hidden(self) -> bool:
-        """Whether ``update`` may be given ~j: an edge hid W, and says that it was at most (at least, above) j."""
+    def reads_censored(self) -> bool:
+        """Whether ``update`` may be given bounds on W where a clipped boundary hides it."""
         return False
 
     @property
@@ -137,9 +142,10 @@ class Agent(ABC):
         if not self.system.allowed[h, s, a]:
             raise ValueError(f"action {a} is not allowed in state {s + self.system.state_offset} at step {h}")
         with self.lock:
-            j = self._residual(h, s, a, s_next, disturbance) if self.uses_residual else 0
-            if j is not None:
-                self.update(h, s, a, s_next, j)
+            moved = Seen(h, s, a, s_next, 0, 0)
+            seen = self._explain(moved, disturbance) if self.uses_residual else moved
+            if seen is not None:
+                self.update(seen)
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
@@ -167,7 +173,7 @@ class Agent(ABC):
 
     def hides_at_edges(self) -> bool:
         """Whether a clipped edge hides anything from it where W is not measured; an error if it needs W there."""
-        return self.reads_hidden
+        return self.reads_censored
 
     def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
         """An error if nothing can be certified now, or after so many more episodes."""
@@ -187,14 +193,14 @@ class Agent(ABC):
     def _index(self, what: str, s: int) -> int:
         return whole(what, s, self.system.states[0], self.system.states[-1]) - self.system.state_offset
 
-    def _residual(self, h: int, s: int, a: int, s_next: int, disturbance: int | None) -> int | None:
-        """The index of the disturbance that explains a transition; None for one that nothing is learned from."""
-        system, told, first = self.system, self.told, self.system.mechanics.after
-        last = len(system.declared_residuals) - 1
-        edge = seen.is_edge(told, s_next)
-        low_edge, high_edge = edge and s_next == 0, edge and s_next == system.n_states - 1
-        j = int(seen.residual_of(told, first, h, s, a, s_next))
-        if (j < 0 and not high_edge) or (j > last and not low_edge):
+    def _explain(self, seen: Seen, disturbance: int | None) -> Seen | None:
+        """What a transition says of W; None for one that nothing is learned from."""
+        (h, s, a, s_next), system, told = seen[:4], self.system, self.told
+        last, first = len(system.declared_residuals) - 1, system.mechanics.after
+        edge = bool(told.hides[s_next])
+        lower, upper = edge and s_next == 0, edge and s_next == system.n_states - 1
+        j = int(residual_of(told, first, h, s, a, s_next))
+        if (j < 0 and not upper) or (j > last and not lower):
             self._meet_outside(
                 f"{self._named(h, s, a)} to {s_next + system.state_offset} the residual is {j + system.residuals[0]}, "
                 f"outside {system.residuals[0]}..{system.residuals[0] + last} (disturbance_range, widened by ζ/2); "
@@ -204,15 +210,13 @@ class Agent(ABC):
         if disturbance is not None:
             measured = int(system.fold(whole("disturbance", disturbance)))
             self._check_agreement(h, s, a, s_next, disturbance)
-            if edge:
-                return measured
-        elif self.reads_hidden:
-            return int(seen.as_seen(told, h, s, a, s_next, 0, True))
-        elif edge and (system.slack or (low_edge and j > 0) or (high_edge and j < last)):
-            self._meet_censored(h, s, a, s_next)
-        if not edge:  # f may have been repaired since
-            return int(seen.residual(told, h, s, a, s_next, 0))
-        return min(max(j, system.slack), last - system.slack)
+            return Seen(*explain(told, h, s, a, s_next, measured, False))  # by f as it may have been repaired since
+        if edge and not self.reads_censored:
+            if system.slack or (lower and j > 0) or (upper and j < last):
+                self._meet_censored(h, s, a, s_next)
+            nearest = min(max(j, system.slack), last - system.slack)
+            return Seen(h, s, a, s_next, nearest, nearest)
+        return Seen(*explain(told, h, s, a, s_next, 0, True))
 
     def _meet_outside(self, message: str) -> None:
         """A residual that the declared range excludes."""
@@ -275,10 +279,10 @@ class CompiledAgent(Agent):
             self.renew()
             return np.array(self.learner.policy)
 
-    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
+    def update(self, seen: Seen) -> None:
         """Learn from one transition between state indices."""
         with self.lock:
-            loop.run_update(self.told, self.learner, h, s, a, s_next, j)
+            loop.run_update(self.told, self.learner, seen)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""

@@ -12,6 +12,7 @@ from ucbf.agents.base import Agent, CompiledAgent
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
 from ucbf.kernels import learners
+from ucbf.kernels.seen import Seen
 from ucbf.limits import MOST_SEEN, Limit, Limits
 from ucbf.planning import greedy, plan
 from ucbf.system import System
@@ -86,9 +87,9 @@ class Random(Agent):
         """[H, S] the actions it takes now."""
         return np.stack([self._policies(int(k) // BLOCK)[k % BLOCK, h] for h, k in enumerate(self._count)])
 
-    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
-        """Go on to the next random policy of step h."""
-        self._count[h] += 1
+    def update(self, seen: Seen) -> None:
+        """Go on to the next random policy of the step."""
+        self._count[seen.h] += 1
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:

@@ -14,7 +14,8 @@ from ucbf.certificates import Certificate
 from ucbf.checks import integers, one_of, real
 from ucbf.estimators import Estimator, OffsetPosterior, make_estimator
 from ucbf.estimators.base import Named
-from ucbf.kernels import loop, offsets, seen, watch
+from ucbf.kernels import loop, offsets, watch
+from ucbf.kernels.seen import Seen, residual_of
 from ucbf.limits import copy_into
 from ucbf.model_check import ModelCheck, ModelWarning, check_model, recounted, watched
 from ucbf.system import System, once
@@ -135,12 +136,13 @@ class InformedAgent(CompiledAgent):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def update(self, h: int, s: int, a: int, s_next: int, j: int) -> None:
+    def update(self, seen: Seen) -> None:
         """Learn from one transition between state indices."""
+        h, s, a, s_next, _, _ = seen
         with self.lock:
-            super().update(h, s, a, s_next, j)
+            super().update(seen)
             if isinstance(self.estimator, Estimator) and self._shows_all[h % len(self._shows_all), s, a]:
-                told = seen.residual_of(self.told, self.learner.model.first, h, s, a, s_next)
+                told = residual_of(self.told, self.learner.model.first, h, s, a, s_next)
                 self.estimator.observe(h, s, a, self.system.residuals[0] + int(told))
 
     def renew(self) -> None:
@@ -208,7 +210,7 @@ class InformedAgent(CompiledAgent):
                 f"censored=True hides W at the edges, and {self.estimator.name} needs it there; leave f as told "
                 "(estimator=None), or let W be measured"
             )
-        if not self.reads_hidden:
+        if not self.reads_censored:
             warnings.warn(
                 f"{self.name} takes a W that an edge hides for the nearest that explains it, which biases what it "
                 "learns; UCBVI-f does not",

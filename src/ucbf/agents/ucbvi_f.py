@@ -138,8 +138,8 @@ class UCBVIf(InformedAgent):
         return 0.05
 
     @property
-    def reads_hidden(self) -> bool:
-        """Whether it learns from what an edge says of a W that it hides; not while f is being repaired."""
+    def reads_censored(self) -> bool:
+        """Whether it learns from what a boundary says of a W that it hides; not while f is being repaired."""
         return self.estimator is None
 
     @property

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ucbf.kernels.backward import take_best
 from ucbf.kernels.jit import inlined
 from ucbf.kernels.learners import registered
+from ucbf.kernels.seen import Seen, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
 
@@ -33,12 +34,18 @@ class UCBfState(NamedTuple):
 
 
 @inlined
-def ucb_f_update(told: Mechanics, learner: UCBfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
-    """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14. s < 0: j is all there is."""
-    if j < 0:  # hidden by an edge: taken for the nearest that explains it
-        j = ~j
+def ucb_f_update(told: Mechanics, learner: UCBfState, seen: Seen) -> bool:
+    """Replay the disturbance of a transition at every state and action of its step."""
+    if seen.low < seen.high:
         learner.watch.tally[CENSORED] += 1
-    watch(told, learner.watch, h, s, a, j)
+    j = nearest(seen)
+    watch(told, learner.watch, seen.h, seen.s, seen.a, j)
+    return ucb_f_learn(told, learner, seen.h, j)
+
+
+@inlined
+def ucb_f_learn(told: Mechanics, learner: UCBfState, h: int, j: int) -> bool:
+    """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14."""
     if h >= learner.learned_steps:
         return False
     ucb_f_average(told, learner, h, j)
@@ -93,4 +100,4 @@ def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
     return top
 
 
-registered(UCBfState, ucb_f_update, ucb_f_renew)
+registered(UCBfState, ucb_f_update, ucb_f_renew, ucb_f_learn)

@@ -9,6 +9,7 @@ from ucbf.kernels.averaged import is_due
 from ucbf.kernels.backward import plan
 from ucbf.kernels.jit import compiled, inlined, inner
 from ucbf.kernels.learners import registered
+from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
 
@@ -20,7 +21,7 @@ class UCBVIfState(NamedTuple):
     """Q_h(s, a) = r_h(s, a) + ahead_h(f(s, a)), planned with the counted disturbances."""
 
     counts: Floats  # [L, R] disturbances seen at each step, or at any
-    below: Floats  # [L, R] how often an edge said no more than that W was at most this one
+    below: Floats  # [L, R] how often a boundary said no more than that W was at most this one
     above: Floats  # [L, R] or at least
     law: Floats  # [L, R] what follows from them
     guess: Floats  # [R] the law where nothing was counted
@@ -37,21 +38,26 @@ class UCBVIfState(NamedTuple):
 
 
 @inlined
-def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
-    """Count the disturbance, or what an edge says of it; planning waits for the next episode.
+def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, seen: Seen) -> bool:
+    """Count the disturbance, or what a boundary says of it; planning waits for the next episode."""
+    if seen.low == seen.high:
+        watch(told, learner.watch, seen.h, seen.s, seen.a, seen.low)
+        return ucbvi_f_learn(told, learner, seen.h, seen.low)
+    learner.watch.tally[CENSORED] += 1
+    row = seen.h % len(learner.counts)
+    if seen.s_next > 0:
+        learner.above[row, seen.low] += 1
+    elif told.after.shape[1] > 1:  # else both boundaries are one, and it says nothing
+        learner.below[row, seen.high] += 1
+    learner.visits[seen.h] += 1
+    learner.stale[0] = 1
+    return False
 
-    s < 0: j is all there is. j < 0: it was hidden, and at most (at the low edge) or at least ~j.
-    """
-    row = h % len(learner.counts)
-    if j >= 0:
-        watch(told, learner.watch, h, s, a, j)
-        learner.counts[row, j] += 1
-    else:
-        learner.watch.tally[CENSORED] += 1
-        if s_next > 0:
-            learner.above[row, ~j] += 1
-        elif told.after.shape[1] > 1:  # else both edges are one, and it says nothing
-            learner.below[row, ~j] += 1
+
+@inlined
+def ucbvi_f_learn(told: Mechanics, learner: UCBVIfState, h: int, j: int) -> bool:
+    """Count disturbance j of step h."""
+    learner.counts[h % len(learner.counts), j] += 1
     learner.visits[h] += 1
     learner.stale[0] = 1
     return False
@@ -197,4 +203,4 @@ def self_consistent(learner: UCBVIfState, row: int) -> None:
             break
 
 
-registered(UCBVIfState, ucbvi_f_update, ucbvi_f_renew)
+registered(UCBVIfState, ucbvi_f_update, ucbvi_f_renew, ucbvi_f_learn)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
 from ucbf.kernels.jit import compiled, inlined
-from ucbf.kernels.learners import renew, update
-from ucbf.kernels.seen import as_seen
+from ucbf.kernels.learners import learn, renew, update
+from ucbf.kernels.seen import Seen, explain
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
@@ -20,7 +20,7 @@ class Draws(NamedTuple):
     starts: Ints  # [K] first states
     j: Ints  # [K, H] disturbances, as the world counts them
     measured: Ints  # [K, H] the same, as the learner counts them
-    hidden: bool  # whether a clipped edge hides them from the learner
+    censored: bool  # whether boundaries hide them from the learner
 
 
 @inlined
@@ -45,7 +45,6 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
 @compiled
 def episode(
     arena: Arena,
-    told: Mechanics,
     policy: Ints,
     draws: Draws,
     k: int,
@@ -53,18 +52,14 @@ def episode(
     top: int,
     states: Ints,
     actions: Ints,
-    residuals: Ints,
 ) -> tuple[float, float]:
     """Play episode k of the draws; its gap and what was collected.
 
     top: last step at which ``policy`` is not the one that v [H+1, S] belongs to
-    states: [H+1], actions, residuals: [H], filled here
+    states: [H+1], actions: [H], filled here
     """
     evaluate(arena, policy, v, top)
     collected = walk(arena, policy, draws.starts[k], draws.j[k], states, actions)
-    for h in range(told.horizon):
-        measured, hidden = draws.measured[k, h], draws.hidden
-        residuals[h] = as_seen(told, h, states[h], actions[h], states[h + 1], measured, hidden)
     return gap_of(arena, v[0]), collected
 
 
@@ -87,16 +82,22 @@ def run(
     gap, reward, switched: [K], filled here
     """
     H = told.horizon
-    states, actions, w = np.empty(H + 1, np.int64), np.empty(H, np.int64), np.empty(H, np.int64)
+    states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     top = H - 1
     for k in range(len(gap)):
         top = max(top, renew(told, learner))
         switched[k] = top >= 0 and replace_policy(acted, learner.policy)
-        gap[k], reward[k] = episode(arena, told, learner.policy, draws, k, v, top, states, actions, w)
+        gap[k], reward[k] = episode(arena, learner.policy, draws, k, v, top, states, actions)
         top = -1
         for h in range(H):
-            if update(told, learner, h, states[h], actions[h], states[h + 1], w[h]):
+            if update(told, learner, seen_at(told, draws, k, h, states, actions)):
                 top = h
+
+
+@inlined
+def seen_at(told: Mechanics, draws: Draws, k: int, h: int, states: Ints, actions: Ints) -> Seen:
+    """What the learner sees of step h of an episode."""
+    return explain(told, h, states[h], actions[h], states[h + 1], draws.measured[k, h], draws.censored)
 
 
 @inlined
@@ -110,9 +111,9 @@ def replace_policy(acted: Ints, policy: Ints) -> bool:
 
 
 @compiled
-def run_update(told: Mechanics, learner: Any, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def run_update(told: Mechanics, learner: Any, seen: Seen) -> bool:
     """One update, called from Python."""
-    return update(told, learner, h, s, a, s_next, j)
+    return update(told, learner, seen)
 
 
 @compiled
@@ -126,7 +127,7 @@ def replay(told: Mechanics, learner: Any, j: Ints) -> None:
     """Learn from disturbances alone. j: [K, H]."""
     for k in range(j.shape[0]):
         for h in range(j.shape[1]):
-            update(told, learner, h, -1, 0, 0, j[k, h])
+            learn(told, learner, h, j[k, h])
 
 
 @compiled
@@ -135,4 +136,4 @@ def relearn(told: Mechanics, learner: Any, states: Ints, actions: Ints, j: Ints)
     for k in range(len(actions)):
         renew(told, learner)
         for h in range(told.horizon):
-            update(told, learner, h, states[k, h], actions[k, h], states[k, h + 1], j[k, h])
+            update(told, learner, Seen(h, states[k, h], actions[k, h], states[k, h + 1], j[k, h], j[k, h]))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.kernels.jit import inlined, inner
-from ucbf.kernels.seen import is_edge, residual_of
+from ucbf.kernels.seen import Seen, residual_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import expect_residuals
 
@@ -71,17 +71,11 @@ def bar_of(m: Model) -> float:
 
 
 @inlined
-def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int) -> int:
-    """What a transition says of f; s if there is no doubt left about the pair, else -1. s < 0: j is all there is."""
-    R = told.n_residuals
-    if s < 0:
-        m.residuals[h, j] += 1
-        if m.offsets:
-            m.clock[0] += 1
-            m.known[h % len(m.known), j] += 1
-        return -1
-    f = h % len(m.f)
-    edge = is_edge(told, s_next)
+def learn_pair(told: Mechanics, m: Model, seen: Seen) -> bool:
+    """Take in what a transition says of f; whether there is no doubt left about its pair."""
+    h, s, a, s_next, j, _ = seen
+    R, f = told.n_residuals, h % len(m.f)
+    edge = told.hides[s_next]
     as_told = j if edge else residual_of(told, m.first, h, s, a, s_next)
     if 0 <= as_told < R:
         m.residuals[h, as_told] += 1
@@ -101,7 +95,17 @@ def look(told: Mechanics, m: Model, h: int, s: int, a: int, s_next: int, j: int)
                 m.seen[h % len(m.seen), s * A + a, as_told] += 1
                 for d in range(2 * width - 1):
                     m.likelihood[pair, d] += m.logs[h % len(m.logs), as_told + 4 * m.half - d]
-    return s if m.low[f, s, a] == m.high[f, s, a] else -1
+    settled: bool = m.low[f, s, a] == m.high[f, s, a]
+    return settled
+
+
+@inlined
+def learn_disturbance(m: Model, h: int, j: int) -> None:
+    """Take in a disturbance of which neither state nor action is known."""
+    m.residuals[h, j] += 1
+    if m.offsets:
+        m.clock[0] += 1
+        m.known[h % len(m.known), j] += 1
 
 
 @inner

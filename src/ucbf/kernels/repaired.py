@@ -13,10 +13,11 @@ import numpy as np
 
 from ucbf.kernels.averaged import UCBfState, is_due, ucb_f_average
 from ucbf.kernels.backward import expect, keep_best
-from ucbf.kernels.counted import UCBVIfState, believe, ucbvi_f_update
+from ucbf.kernels.counted import UCBVIfState, believe, ucbvi_f_learn
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.learners import registered
-from ucbf.kernels.offsets import HARDLY, Model, bar_of, fit_offsets, look, place
+from ucbf.kernels.offsets import HARDLY, Model, bar_of, fit_offsets, learn_disturbance, learn_pair, place
+from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import watch
 
@@ -40,23 +41,39 @@ class RepairedUCBVIf(NamedTuple):
 
 
 @inlined
-def repaired_ucb_f_update(told: Mechanics, learner: RepairedUCBf, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def repaired_ucb_f_update(told: Mechanics, learner: RepairedUCBf, seen: Seen) -> bool:
     """Learn f from the transition, then from the disturbance it is taken for; values wait for the next episode."""
-    settled, inside = look(told, learner.model, h, s, a, s_next, j), learner.learner
-    j = min(max(j, 0), told.n_residuals - 1)
-    watch(told, inside.watch, h, settled, a, j)
-    if h < inside.learned_steps:
-        ucb_f_average(told, inside, h, j)
+    inside, j = learner.learner, min(max(seen.low, 0), told.n_residuals - 1)
+    if learn_pair(told, learner.model, seen):
+        watch(told, inside.watch, seen.h, seen.s, seen.a, j)
+    if seen.h < inside.learned_steps:
+        ucb_f_average(told, inside, seen.h, j)
     return False
 
 
 @inlined
-def repaired_ucbvi_f_update(
-    told: Mechanics, learner: RepairedUCBVIf, h: int, s: int, a: int, s_next: int, j: int
-) -> bool:
+def repaired_ucb_f_learn(told: Mechanics, learner: RepairedUCBf, h: int, j: int) -> bool:
+    """Learn from a disturbance; values wait for the next episode."""
+    learn_disturbance(learner.model, h, j)
+    if h < learner.learner.learned_steps:
+        ucb_f_average(told, learner.learner, h, j)
+    return False
+
+
+@inlined
+def repaired_ucbvi_f_update(told: Mechanics, learner: RepairedUCBVIf, seen: Seen) -> bool:
     """Learn f from the transition, then count the disturbance it is taken for."""
-    settled = look(told, learner.model, h, s, a, s_next, j)
-    return ucbvi_f_update(told, learner.learner, h, settled, a, s_next, min(max(j, 0), told.n_residuals - 1))
+    inside, j = learner.learner, min(max(seen.low, 0), told.n_residuals - 1)
+    if learn_pair(told, learner.model, seen):
+        watch(told, inside.watch, seen.h, seen.s, seen.a, j)
+    return ucbvi_f_learn(told, inside, seen.h, j)
+
+
+@inlined
+def repaired_ucbvi_f_learn(told: Mechanics, learner: RepairedUCBVIf, h: int, j: int) -> bool:
+    """Count a disturbance."""
+    learn_disturbance(learner.model, h, j)
+    return ucbvi_f_learn(told, learner.learner, h, j)
 
 
 @inner
@@ -211,5 +228,5 @@ def try_pairs(
             lead[h, s, a] = top - paid
 
 
-registered(RepairedUCBf, repaired_ucb_f_update, repaired_ucb_f_renew)
-registered(RepairedUCBVIf, repaired_ucbvi_f_update, repaired_ucbvi_f_renew)
+registered(RepairedUCBf, repaired_ucb_f_update, repaired_ucb_f_renew, repaired_ucb_f_learn)
+registered(RepairedUCBVIf, repaired_ucbvi_f_update, repaired_ucbvi_f_renew, repaired_ucbvi_f_learn)

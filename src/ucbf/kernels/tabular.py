@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ucbf.kernels.backward import best_action, keep_best, largest
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.learners import improve, registered
+from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
@@ -24,8 +25,9 @@ class UCBHState(NamedTuple):
 
 
 @inlined
-def ucb_h_update(told: Mechanics, learner: UCBHState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen) -> bool:
     """Jin et al. (2018), Algorithm 1. The landing reward counts as part of the reward that was paid."""
+    h, s, a, s_next, j, _ = seen
     if h >= learner.learned_steps:
         return False
     H, q = told.horizon, learner.q
@@ -59,8 +61,9 @@ class UCBVIState(NamedTuple):
 
 
 @inlined
-def count(told: Mechanics, learner: Any, h: int, s: int, a: int, s_next: int, j: int) -> None:
+def count(told: Mechanics, learner: Any, seen: Seen) -> None:
     """Take a transition into the counts of a learner that plans."""
+    h, s, a, s_next, j, _ = seen
     learner.seen[h, s_next, s * learner.q.shape[2] + a] += 1
     learner.visits[h, s, a] += 1
     z = told.after[h % len(told.after), s, a] + j
@@ -116,10 +119,11 @@ def ucbvi_improve(told: Mechanics, learner: UCBVIState, h: int) -> None:
 
 
 @inlined
-def ucbvi_update(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def ucbvi_update(told: Mechanics, learner: UCBVIState, seen: Seen) -> bool:
     """Count; planning waits for the next episode."""
+    h, s, a = seen.h, seen.s, seen.a
     if h < learner.learned_steps:
-        count(told, learner, h, s, a, s_next, j)
+        count(told, learner, seen)
         learner.bonus[h, s, a] = learner.width[h] / math.sqrt(learner.visits[h, s, a])
     return False
 
@@ -143,10 +147,10 @@ class UCBVIBFState(NamedTuple):
 
 
 @inlined
-def ucbvi_bf_update(told: Mechanics, learner: UCBVIBFState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def ucbvi_bf_update(told: Mechanics, learner: UCBVIBFState, seen: Seen) -> bool:
     """Count; planning waits for the next episode."""
-    count(told, learner, h, s, a, s_next, j)
-    learner.arrived[h, s] += 1
+    count(told, learner, seen)
+    learner.arrived[seen.h, seen.s] += 1
     return False
 
 
@@ -197,9 +201,10 @@ class UBEVState(NamedTuple):
 
 
 @inlined
-def ubev_update(told: Mechanics, learner: UBEVState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def ubev_update(told: Mechanics, learner: UBEVState, seen: Seen) -> bool:
     """Count; planning waits for the next episode."""
-    count(told, learner, h, s, a, s_next, j)
+    h, s, a = seen.h, seen.s, seen.a
+    count(told, learner, seen)
     n = learner.visits[h, s, a]
     llnp = math.log(math.log(max(float(n), math.e)))
     learner.phi[h, s, a] = learner.c * math.sqrt((2 * llnp + learner.log_term) / n)
@@ -236,8 +241,9 @@ class UCBBState(NamedTuple):
 
 
 @inlined
-def ucb_b_update(told: Mechanics, learner: UCBBState, h: int, s: int, a: int, s_next: int, j: int) -> bool:
+def ucb_b_update(told: Mechanics, learner: UCBBState, seen: Seen) -> bool:
     """Jin et al. (2018), Algorithm 2; both constants are c."""
+    h, s, a, s_next, j, _ = seen
     H, (S, A), iota = told.horizon, learner.q.shape[1:], learner.log_term
     learner.visits[h, s, a] += 1
     t = learner.visits[h, s, a]
@@ -282,10 +288,9 @@ class EarlySettledState(NamedTuple):
 
 
 @inlined
-def early_settled_update(
-    told: Mechanics, learner: EarlySettledState, h: int, s: int, a: int, s_next: int, j: int
-) -> bool:
+def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen) -> bool:
     """Li et al. (2021), Algorithm 1. The landing reward counts as part of the reward that was paid."""
+    h, s, a, s_next, j, _ = seen
     H, c, iota, gamma = told.horizon, learner.c, learner.log_term, told.discount
     learner.visits[h, s, a] += 1
     n = learner.visits[h, s, a]
@@ -326,6 +331,6 @@ def early_settled_update(
 registered(UCBHState, ucb_h_update)
 registered(UCBBState, ucb_b_update)
 registered(EarlySettledState, early_settled_update)
-registered(UCBVIState, ucbvi_update, plan_again, ucbvi_improve)
-registered(UCBVIBFState, ucbvi_bf_update, plan_again, ucbvi_bf_improve)
-registered(UBEVState, ubev_update, plan_again, ubev_improve)
+registered(UCBVIState, ucbvi_update, plan_again, improve=ucbvi_improve)
+registered(UCBVIBFState, ucbvi_bf_update, plan_again, improve=ucbvi_bf_improve)
+registered(UBEVState, ubev_update, plan_again, improve=ubev_improve)

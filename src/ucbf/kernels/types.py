@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 BOUNDARIES = ("wrap", "clip", "strict")
-WRAP, CLIP, STRICT = range(3)
 
 
 class Mechanics(NamedTuple):
@@ -34,5 +33,6 @@ class Mechanics(NamedTuple):
     n_after: int  # X: number of after-states
     n_residuals: int  # R
     shift: int  # residual index = next state index + shift - after-state index (modulo S if wrapped)
-    boundary: int  # WRAP, CLIP or STRICT
+    hides: NDArray[np.bool_]  # [S] whether a state hides, by itself, the disturbance that led to it
+    wraps: bool  # whether states are counted modulo S
     modular: bool  # whether after-states and residuals are counted modulo S

@@ -52,9 +52,7 @@ def believe_prior(told: Mechanics, seen: Watch, prior: Floats) -> None:
 
 @inlined
 def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int) -> None:
-    """Compare residual j with those of its step so far; not where s < 0, and j is all there is."""
-    if s < 0:
-        return
+    """Compare residual j of a pair with those of its step so far."""
     deviation = compare(told, seen, h, j)
     if not math.isnan(deviation):
         for group in (s, told.after.shape[1] + a):
@@ -78,7 +76,7 @@ def compare(told: Mechanics, seen: Watch, h: int, j: int) -> float:
     n = steps[h, SEEN]
     if n == 0:
         steps[h, ORIGIN] = j
-    x = from_origin(j, steps[h, ORIGIN], turn(told))
+    x = from_origin(j, steps[h, ORIGIN], modulus(told))
     date(seen, h, x)
     before, deviation = x - steps[h, MEAN], math.nan
     if n >= BURN_IN and steps[h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
@@ -128,7 +126,7 @@ def from_origin(j: int, origin: float, around: int) -> float:
 
 
 @inlined
-def turn(told: Mechanics) -> int:
+def modulus(told: Mechanics) -> int:
     """What residuals are counted modulo; 0 if they are not."""
     return told.n_residuals if told.modular else 0
 
@@ -139,7 +137,7 @@ def expect_residuals(told: Mechanics, counts: Floats, steps: Floats) -> None:
     for h in range(told.horizon):
         total, mean, square = 0.0, 0.0, 0.0
         for w in range(told.n_residuals):
-            n, x = counts[h % len(counts), w], from_origin(w, steps[h, ORIGIN], turn(told))
+            n, x = counts[h % len(counts), w], from_origin(w, steps[h, ORIGIN], modulus(told))
             total += n
             mean += n * x
             square += n * x * x
