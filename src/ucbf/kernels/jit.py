@@ -96,12 +96,14 @@ class _SealedFiles(IndexDataCacheFile):
     """Files of compiled code that end with a digest of the rest: damaged code would crash the process.
 
     numba numbers them, so that two processes that compile a function for different arguments may give their files one
-    name, and a third may run the wrong code. Here the arguments name the file, which is written before it is listed.
+    name, and a third may run the wrong code. Here text and arguments name the file, which is written before it is
+    listed.
     """
 
     def save(self, key: Any, data: Any) -> None:
         """Keep the code for the arguments in ``key``."""
-        name = self._data_name_pattern.format(number=int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
+        named = hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()
+        name = self._data_name_pattern.format(number=int(named[:15], 16))
         self._save_data(name, data)
         self._save_index({**self._load_index(), key: name})
 
