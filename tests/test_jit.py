@@ -28,11 +28,11 @@ def copy(tmp_path):
     return tmp_path
 
 
-def answer(copy):
+def answer(copy, first=""):
     """The better of two actions, 1; how often compiled code was found."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "kept")}
     done = subprocess.run(
-        [sys.executable, "-c", ANSWER], capture_output=True, text=True, check=True, env=environment, cwd=copy
+        [sys.executable, "-c", first + ANSWER], capture_output=True, text=True, check=True, env=environment, cwd=copy
     )
     return tuple(map(int, done.stdout.split()))
 
@@ -67,13 +67,19 @@ def test_damaged_compiled_code_is_compiled_again(copy):
     assert answer(copy) == (1, 1)
 
 
+def test_code_that_there_was_no_room_for_is_not_taken_for_older_code(copy):
+    assert answer(copy) == (1, 0)
+    edit(copy / "ucbf/kernels/backward.py", "    policy[h, s] = a\n", "    policy[h, s] = 0\n")
+    index = max(path.stat().st_size for path in (copy / "kept").rglob("*.nbi"))
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({index + 500}, {index + 500}))\n"
+    assert answer(copy, limit) == (0, 0)  # there is room for the list, and none for the code
+    assert answer(copy) == (0, 0)
+
+
 def test_without_room_for_compiled_code_it_is_not_kept(copy):
-    kept = copy / "kept"
-    kept.mkdir()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n" + ANSWER
-    environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(kept)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=copy)
-    assert done.stdout.split() == ["1", "0"], done.stderr
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
+    assert answer(copy, limit) == (1, 0)
+    assert not list((copy / "kept").rglob("*.nb?"))
 
 
 def test_two_processes_that_compile_at_once_never_exchange_their_code(tmp_path, monkeypatch):

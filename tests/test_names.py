@@ -173,3 +173,11 @@ def test_an_entry_point_is_found_by_its_name_and_named_if_it_fails(monkeypatch):
         agent_class("gone")
     with pytest.raises(ValueError, match="unknown agent 'gon'; did you mean 'gone'"):
         agent_class("gon")
+
+
+def test_a_second_study_is_not_given_the_code_of_the_first(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    read_study(own_study(tmp_path / "one", "own_twice"), trust=True)
+    with pytest.raises(UserError, match="'own_twice' was imported from .*one.* for an earlier study, and this one has"):
+        read_study(own_study(tmp_path / "two", "own_twice"), trust=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
-
 Place = tuple[str | int, ...]
 
 
@@ -24,8 +22,9 @@ class FailedError(UserError):
 
 
 def in_a_line(error: BaseException) -> str:
-    """What Python says of an error in the last line: "KeyError: 'x'"."""
-    return traceback.format_exception_only(error)[-1].strip()
+    """An error in one line: "KeyError: 'x'"."""
+    first = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
 
 
 def place_name(place: Place) -> str:

@@ -25,6 +25,7 @@ from ucbf.system import System
 FORMAT, VERSION = "ucbf agent", 2
 LARGEST_FILE = 2**30  # bytes of arrays, unless the caller allows more
 LARGEST_HEADER = 2**24  # bytes
+TABLES = 8  # that an agent keeps over raw next states or disturbances, about
 AT_A_TIME = 2**20  # bytes read; a zip's list of contents must be shorter
 GRID_AGENT = "GridAgent"
 Arrays = dict[str, NDArray[Any]]
@@ -77,7 +78,7 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> Saved:
     except Exception as error:  # a forged header may make anything go wrong
         raise ValueError(f"{path} does not describe an agent: {said(error)}; save the agent again") from None
     (H, S, A), Z = saved.system.f.shape, len(saved.system.raw_states)
-    refuse_large(path, 8 * H * max(S * A, Z), largest)
+    refuse_large(path, 8 * H * max(S * A, TABLES * Z), largest)
     return saved
 
 

@@ -88,7 +88,7 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep it, if there is room."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(Exception):  # a full disk, or a damaged list that cannot be written anew
             super().save_overload(sig, data)
 
 

@@ -14,6 +14,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
 from operator import attrgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -90,6 +91,7 @@ def _imported(name: str) -> Any:
             f"{name!r} cannot be imported ({in_a_line(error)}); write module:Class, with the module "
             "installed or beside the file"
         ) from None
+    _refuse_another(module, found)
     try:
         return attrgetter(attribute)(found)
     except AttributeError:
@@ -98,3 +100,15 @@ def _imported(name: str) -> Any:
             f"{name!r} is not there: the module {module!r} ({where}) has no {attribute!r}; if you mean another module "
             "of that name, rename it: what is installed comes first"
         ) from None
+
+
+def _refuse_another(name: str, found: ModuleType) -> None:
+    """An error if a module beside an earlier study was found, and one of that name stands beside this one."""
+    file, earlier = getattr(found, "__file__", None) or "", BESIDE.folders[:-1]
+    if any(Path(file).is_relative_to(folder) for folder in earlier):
+        here = PathFinder.find_spec(name.partition(".")[0], BESIDE.folders[-1:])
+        if here is not None and not Path(file).is_relative_to(BESIDE.folders[-1]):
+            raise ValueError(
+                f"the module {name!r} was imported from {file} for an earlier study, and this one has its own in "
+                f"{BESIDE.folders[-1]}; rename one of them, or run the studies one by one"
+            )
