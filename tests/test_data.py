@@ -129,6 +129,10 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("date,store,units\n2024-01-01,7,\n2024-01-02,7,3\n", "which column\\? .* are 'store', 'units'"),
         ("date,store,units\n2024-01-01,A,nan\n2024-01-02,B,3\n", "row 2, column 'units': no value"),
         ("date,store,units\n2024-01-01,A,nan\n2024-01-02,B,-\n", "no column holds numbers; there are 'store', 'units'"),
+        ("date;use;count\n2024-01-01;1,5;1\n2024-01-02;2,5;2\n", "which column\\? .* are 'use', 'count'"),
+        ("date;use;count\n2024-01-01;5%;1\n2024-01-02;-;2\n", "which column\\? .* are 'use', 'count'"),
+        ("date;use;count\n2024-01-01;;1\n2024-01-02;1 000;2\n", "which column\\? .* are 'use', 'count'"),
+        ("date;use;shop\n2024-01-01;1,5;A\n2024-01-02;2,5;B\n", "row 2, column 'use': '1,5' is not a number; write"),
         ("a,b\n1,2\n3,4\n", "which column\\? Those with numbers are 'a', 'b'"),
         ("date,name,where\n2024-01-01,x,y\n2024-01-02,y,z\n", "no column holds numbers; there are 'name', 'where'"),
         ("date,units\n2024-01-01 00:00,3\n2024-01-01 00:07,4\n", "rows are 0:07:00 apart"),
@@ -247,6 +251,32 @@ def test_a_part_knows_where_in_the_series_it_stands():
 def test_the_only_column_with_numbers_is_taken(tmp_path):
     (tmp_path / "sales.csv").write_text("shop,demand\nMain Street,4\nMain Street,6\n")
     assert data.read_series(tmp_path / "sales.csv").values.tolist() == [4, 6]
+
+
+def test_a_second_column_of_dates_is_not_taken_for_numbers(tmp_path):
+    text = "begin,end,units\n2024-01-01,2024-01-02,3\n2024-01-02,2024-01-03,4\n"
+    assert data.read_series(write(tmp_path, text)).name == "units"
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"), [("month", "202401"), ("Date", "240101"), ("day", "45292"), ("time", "1704067200")]
+)
+def test_numbers_under_the_name_of_a_date_are_not_passed_over(tmp_path, name, cell):
+    path = write(tmp_path, f"{name},units\n{cell},3\n{int(cell) + 5},4\n")
+    with pytest.raises(UserError, match=f"row 2, column '{name}': '{cell}' is not a date that is understood; say how"):
+        data.read_series(path, "units")
+
+
+def test_a_column_that_counts_is_no_date_and_a_format_makes_numbers_dates(tmp_path):
+    counted = data.read_series(write(tmp_path, "day,units\n1,3\n2,4\n"), "units")
+    assert (counted.times, counted.values.tolist()) == (None, [3, 4])
+    months = write(tmp_path, "month,units\n202401,3\n202402,4\n")
+    assert data.read_series(months, date_format="%Y%m").times[1] == datetime(2024, 2, 1)
+
+
+def test_the_only_column_is_not_said_to_hold_dates(tmp_path):
+    with pytest.raises(UserError, match="row 2, column 'units': '3 kg' is not a number"):
+        data.read_series(write(tmp_path, "units\n3 kg\n4 kg\n"))
 
 
 def test_a_list_is_a_series():

@@ -191,6 +191,23 @@ def test_odd_cells_are_refused_by_row(tmp_path, text, message):
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize("cells", [("950", "1.500", "999"), ("1.500", "2.300", "-1.000"), ("12000", "12.000", "1")])
+def test_points_that_may_separate_thousands_are_refused_beside_semicolons(tmp_path, cells):
+    row, cell = next((i + 2, cell) for i, cell in enumerate(cells) if "." in cell)
+    with pytest.raises(
+        UserError, match=f"row {row}, column 'x': {cell} may mean {cell.replace('.', '')}, .*as {cell}0"
+    ):
+        read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells))
+    assert read(tmp_path, "x,y\n" + "".join(f"{each},a\n" for each in cells)).values.tolist() == list(map(float, cells))
+
+
+@pytest.mark.parametrize(
+    "cells", [("950", "999"), ("1.500", "0.999"), ("1.500", "2.5"), ("1.500", "1234.567"), ("1.5000", "9")]
+)
+def test_points_that_are_plainly_decimal_are_read_beside_semicolons(tmp_path, cells):
+    assert read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells)).values.tolist() == list(map(float, cells))
+
+
 def test_a_format_of_ones_own_may_have_a_zone_and_names(tmp_path):
     lines = "t;x\nMon 01-Jan-24 00h;3\nMon 01-Jan-24 01h;4\n"
     assert read(tmp_path, lines, date_format="%a %d-%b-%y %Hh").times[1] == datetime(2024, 1, 1, 1)

@@ -132,7 +132,7 @@ def test_a_price_is_needed_for_every_step(tmp_path):
     (tmp_path / "short.csv").write_text("time,price\n2000-06-05 00:00,3\n2000-06-05 01:00,4\n")
     power = ["--demand", DATA / "power.csv", "--column", "demand_gwh"]
     done = run("battery", *power, "--price-file", "short.csv", cwd=tmp_path)
-    assert "short.csv, column 'price': 2 rows, but the demand needs 2016" in done.stderr
+    assert "short.csv, column 'price': the prices end at 2000-06-05 01:00:00, the demand at " in done.stderr
 
 
 def poisson_weeks(K=60, mean=6):

@@ -180,8 +180,12 @@ def test_flags_and_prices_that_do_not_fit_are_refused(tmp_path):
         _daily(series(48, day), episodes)
     with pytest.raises(UserError, match="no price for 2024-01-01 00:00:00, where the first episode begins"):
         _daily(series(48, hour, datetime(2024, 1, 1, 1)), episodes)
-    with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
+    with pytest.raises(
+        UserError, match="the prices end at 2024-01-02 15:00:00, the demand at 2024-01-02 23:00:00; give"
+    ):
         _daily(series(40, hour), episodes)
+    with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
+        _daily(data.read_series([3.0] * 40), episodes)
     prices = series(58, hour, datetime(2023, 12, 31, 14))  # ten hours before the demand
     assert [change["prices"][:2] for change in _daily(prices, episodes)] == [(0, 1), (4, 0)]
     assert _slug("Sat, Sun") == "Sat--Sun"

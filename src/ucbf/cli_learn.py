@@ -235,8 +235,11 @@ def _matched(prices: data.Series, demand: data.Series, where: str) -> NDArray[np
     first = int(at[0])
     if first < 0 or have[first] != want[0]:
         raise UserError(f"{where}: no price for {demand.when(0)}, where the first episode begins")
-    if have[-1] < want[-1]:  # the prices end too early
-        return first + np.arange(len(want))
+    if have[-1] < want[-1]:
+        raise UserError(
+            f"{where}: the prices end at {prices.when(-1)}, the demand at {demand.when(-1)}; give a price for every "
+            "step of the demand"
+        )
     wrong = have[at] != want
     if wrong.any():
         raise UserError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta, tzinfo
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ class Steps:
     rows: Sequence[int] | NDArray[np.int64]  # [N] of the file
     filled: NDArray[np.bool_] | None = None  # [N] which stand in no row
     notes: tuple[str, ...] = ()
+    by_clock: bool = False  # whether the rows have no offsets of their own: these are those of the zone
 
     @property
     def instants(self) -> Seconds:
@@ -64,13 +66,23 @@ def regular(given: Steps, gaps: str, zone: tzinfo | None, error: Error) -> Steps
     if spacing is None:
         apart = timedelta(seconds=int(given.instants[1] - given.instants[0]))
         raise error(1, f"rows are {apart} apart; half-hours, hours, days, weeks, months, years")
+    if given.by_clock and zone is not None and spacing in BY_THE_HOUR:
+        given = _once_for_twice(given, zone, STEPS[spacing])
+
+    def wrong(i: int, message: str) -> UserError:
+        return error(i - int(np.isnan(given.values[: i + 1]).sum()), message)
+
     full = given
     if not _follow_each_other(given, spacing):
-        number = _numbered(given, spacing, error)
+        number = _numbered(given, spacing, wrong)
         if len(number) <= number[-1]:
-            _check_gaps(given, number, spacing, gaps, error)
+            _check_gaps(given, number, spacing, gaps, zone, wrong)
+            if zone is None and given.offsets is not None and spacing in BY_THE_HOUR:
+                _check_offsets(given, given.offsets, number, wrong)
         full = _filled(given, number, spacing, zone)
-    return _one_clock(full, STEPS[spacing], error) if spacing in BY_THE_HOUR and full.offsets is not None else full
+    if spacing not in BY_THE_HOUR or full.offsets is None:
+        return full
+    return _one_clock(_without(full, np.isnan(full.values)), STEPS[spacing], zone, error)
 
 
 def _check_order(given: Steps, error: Error) -> None:
@@ -121,14 +133,16 @@ def _calendar(clock: Seconds, spacing: str) -> Seconds:
     return found
 
 
-def _check_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, error: Error) -> None:
+def _check_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, zone: tzinfo | None, error: Error) -> None:
     missing = np.diff(number) - 1
     first = int((missing > 0).argmax()) + 1
     if gaps == "refuse":
-        due, offset = int(_at(given, number[first - 1] + 1, spacing)), None
+        at, offset = _at(given, number[first - 1 : first] + 1, spacing), None
+        due = int(at[0])
         if given.offsets is not None:
-            offset = int(given.offsets[first - 1])
-            due += offset if spacing in BY_THE_HOUR else 0
+            hourly = spacing in BY_THE_HOUR
+            offset = int(given.offsets[first - 1] if zone is None or not hourly else ahead_of(at, zone)[0])
+            due += offset if hourly else 0
         hint = ZONE_HINT if given.offsets is None and spacing in BY_THE_HOUR and missing[first - 1] < 5 else ""
         raise error(
             first,
@@ -148,6 +162,15 @@ def _check_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, error: E
             f"{missing.sum()} {spacing}s are missing from here on, and zeros fill at most {MOST_FILLED}; give the rows "
             "that were left out",
         )
+
+
+def _check_offsets(given: Steps, offsets: Seconds, number: Seconds, error: Error) -> None:
+    """An error if the clock is set within a gap: which of the missing hours are before that is not known."""
+    set_unseen = (np.diff(number) > 1) & (np.diff(offsets) != 0)
+    if set_unseen.any():
+        i = int(set_unseen.argmax()) + 1
+        raise error(i, f"{given.said(i)}: the clock was set in the gap after {given.said(i - 1)}, and when is not "
+                    "known; name its zone (time_zone, --time-zone)")  # fmt: skip
 
 
 def _at(given: Steps, number: NDArray[np.int64], spacing: str) -> Seconds:
@@ -181,7 +204,44 @@ def _filled(given: Steps, number: Seconds, spacing: str, zone: tzinfo | None) ->
 # -- daylight saving --------------------------------------------------------------------------------------------
 
 
-def _one_clock(given: Steps, step: int, error: Error) -> Steps:
+def _once_for_twice(given: Steps, zone: tzinfo, step: int) -> Steps:
+    """The same with a second row for each of an hour that comes twice and is written once.
+
+    Its value is nan, and it goes once the gaps are known: until then it stands where a row would be missed.
+    """
+    assert given.offsets is not None
+    places: list[int] = []
+    twice: list[int] = []
+    for j in np.flatnonzero(np.diff(given.offsets) < 0) + 1:  # the first row after the clock was set back
+        before, after = given.offsets[j - 1], given.offsets[j]
+        last = slice(max(0, j - (before - after) // step), j + 1)
+        clock = given.clock[last]
+        again = (ahead_of(clock - before, zone) == before) & (ahead_of(clock - after, zone) == after)
+        if not again[-1]:  # else the hour is written twice
+            found = np.flatnonzero(again) + last.start
+            places += [int(j)] * len(found)
+            twice += found.tolist()
+    if not places:
+        return given
+    return replace(
+        given,
+        values=np.insert(given.values, places, np.nan),
+        clock=np.insert(given.clock, places, given.clock[twice]),
+        offsets=np.insert(given.offsets, places, given.offsets[places]),
+        rows=np.insert(np.asarray(given.rows), places, np.asarray(given.rows)[twice]),
+    )
+
+
+def _without(given: Steps, these: NDArray[np.bool_]) -> Steps:
+    """The same but for some steps."""
+    if not these.any():
+        return given
+    each = {name: getattr(given, name) for name in ("values", "clock", "offsets", "rows", "filled")}
+    parts: dict[str, Any] = {name: None if one is None else one[~these] for name, one in each.items()}
+    return replace(given, **parts)
+
+
+def _one_clock(given: Steps, step: int, zone: tzinfo | None, error: Error) -> Steps:
     """Every day with 24 hours, as the clock has them: an hour that it skips is made up, one that comes twice is one.
 
     An hour that is skipped gets the mean of its two neighbours, one that comes twice the mean of its values: rounded,
@@ -195,8 +255,12 @@ def _one_clock(given: Steps, step: int, error: Error) -> Steps:
     if odd.any():
         i = int(odd.argmax()) + 1
         by = timedelta(seconds=abs(int(moved[i - 1])))
-        raise error(_row(given, i), f"{given.said(i)}: its clock differs by {by} from that of {given.said(i - 1)}; "
-                    "name the zone to whose clock all are to be brought (time_zone, --time-zone)")  # fmt: skip
+        remedy = "name the zone to whose clock all are to be brought (time_zone, --time-zone)"
+        if zone is not None:
+            remedy = "a clock is set by whole steps and two hours at most; give the rows before that, or those after it"
+        raise error(
+            _row(given, i), f"{given.said(i)}: its clock differs by {by} from that of {given.said(i - 1)}; {remedy}"
+        )
     slot = (given.clock - given.clock.min()) // step
     n = int(slot.max()) + 1
     count = np.bincount(slot, minlength=n)

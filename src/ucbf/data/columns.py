@@ -9,11 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ucbf.data.dates import is_date
 from ucbf.data.tables import Column, Table
-from ucbf.data.text import MISSING, any_number, floats
+from ucbf.data.text import BEGINNING, MISSING, NUMBER, any_like, floats
 from ucbf.errors import UserError
 
 EMPTY = "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)"
+
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # and a decimal point too
 
 
 def value_column(table: Table, column: str | None, dates: str | None) -> str:
@@ -23,7 +26,7 @@ def value_column(table: Table, column: str | None, dates: str | None) -> str:
     names = [name for name in table.columns if name != dates]
     if len(names) == 1:
         return names[0]
-    numeric = [name for name in names if _holds_numbers(table.columns[name])]
+    numeric = [name for name in names if _may_hold_numbers(table.columns[name])]
     if len(numeric) == 1:
         return numeric[0]
     found = ", ".join(map(repr, numeric or names)) or "none"
@@ -43,10 +46,12 @@ def _is_numeric(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _holds_numbers(column: Column) -> bool:
-    """Whether any cell is a number: the first may be empty."""
+def _may_hold_numbers(column: Column) -> bool:
+    """Whether any cell is a number, or begins like one, as 1,5 and 5%, and is no date."""
     if pa.types.is_string(column.type):
-        return any_number(column)
+        if any_like(column, NUMBER):
+            return True
+        return any_like(column, BEGINNING) and not is_date(column[0].as_py() or "")
     return _is_numeric(column.type) and bool(pc.any(pc.is_finite(column.cast(pa.float64(), safe=False))).as_py())
 
 
@@ -54,6 +59,8 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     """[N] the numbers of a column, all finite and none below ``least``."""
     column, bad = table.columns[name], None
     if pa.types.is_string(column.type):
+        if table.delimiter == ";":
+            _refuse_points_of_thousands(table, name)
         column, bad = floats(column)
     elif _is_numeric(column.type):
         column = column.cast(pa.float64(), safe=False)
@@ -69,6 +76,17 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     if bad is not None:
         raise table.error(bad, name, _complaint(table, name, bad, values[bad : bad + 1], least))
     return values
+
+
+def _refuse_points_of_thousands(table: Table, name: str) -> None:
+    """An error if 1.500 may be 1500: where semicolons separate cells, a point often separates thousands."""
+    cells = table.columns[name]
+    maybe, pointed = (pc.match_substring_regex(cells, pattern) for pattern in (THOUSANDS, "[.eE]"))
+    if pc.any(maybe).as_py() and maybe.equals(pointed):
+        i = int(pc.index(maybe, True).as_py())
+        text = cells[i].as_py()
+        raise table.error(i, name, f"{text} may mean {text.replace('.', '')}, as all numbers with a point have three "
+                          f"decimals; write thousands without a point, or decimals as {text}0")  # fmt: skip
 
 
 def _complaint(table: Table, name: str, i: int, value: NDArray[np.float64], least: float | None) -> str:

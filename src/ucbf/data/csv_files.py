@@ -23,15 +23,16 @@ TOGETHER = 50_000  # rows that are
 Rows = Sequence[int] | NDArray[np.int64]
 
 
-def read_csv(path: Path) -> tuple[dict[str, Any], Rows]:
-    """The columns, as text without spaces around it, and the row of each."""
+def read_csv(path: Path) -> tuple[dict[str, Any], Rows, str]:
+    """The columns, as text without spaces around it, the row of each, and what separates the cells."""
     if _begins(path, b"PK"):
         raise UserError(f"{path} is a workbook, not a CSV file; save it as CSV in UTF-8")
     lines = _lines(path)
     try:
         first, header, delimiter = next(lines, (1, [], ","))
         _check_header(path, first, header)
-        return _by_blocks(path, first, header, delimiter) or _by_lines(path, lines, first, header)
+        columns, rows = _by_blocks(path, first, header, delimiter) or _by_lines(path, lines, first, header)
+        return columns, rows, delimiter
     except UnicodeDecodeError:
         raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8") from None
 

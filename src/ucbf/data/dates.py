@@ -35,7 +35,8 @@ PARTS = {
     "Y": r"\d{4}", "m": r"\d{1,2}", "d": r"\d{1,2}", "H": r"\d{1,2}", "I": r"\d{1,2}", "M": r"\d{1,2}", "S": r"\d{1,2}",
     "b": "[A-Za-z]{3}", "B": "[A-Za-z]+", "p": "[AaPp][Mm]",
 }  # fmt: skip
-ZONE = r"^(?P<clock>.*\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)$"
+ZONE = r"^(?P<clock>.*\d:\d\d(?::\d\d(?:[.,]\d+)?)?) ?(?P<zone>[Zz]|[+-]\d\d(?::?[0-5]\d)?)$"
+RANGE = "correct it; is this a range of hours? Then give its beginning"
 ONE_WAY = "write all rows in one way"
 FIRST, LAST = -62_135_596_800, 253_402_300_799  # the first second of the year 1, the last of 9999
 NEVER = FIRST - 1  # what is not a date, within this file
@@ -45,23 +46,29 @@ Dates = tuple[Seconds, Seconds | None]
 
 def date_column(table: Table, column: str | None, date_format: str | None) -> str | None:
     """The first column that holds dates, by its first cell; None if there is none."""
-    for name, cells in table.columns.items():
-        if name == column or not len(cells):
-            continue
+    others = {name: cells for name, cells in table.columns.items() if name != column and len(cells)}
+    of_numbers = {"date", "day", "time", "year"} if date_format is None else DATE_WORDS
+    for name, cells in others.items():
         text = _first(cells)
         if text is None:
             if _is_time(cells.type):
                 return name
-        elif _possible(text, date_format) and (not is_number(text) or name.lower() in {"date", "day", "time", "year"}):
+        elif _possible(text, date_format) and (not is_number(text) or name.lower() in of_numbers):
             return name
-    for name, cells in table.columns.items():  # a column that looks like one and is not understood is not passed over
-        text = _first(cells) if len(cells) and name != column and pa.types.is_string(cells.type) else None
-        if text is None or is_number(text):
-            continue
-        if any(word in name.lower() for word in DATE_WORDS) or any(c.isdigit() for c in text):
-            raise table.error(0, name, f"{text[:40]!r} is not a date that is understood; say how it is written "
-                              "(date_format, --date-format), or leave the column out")  # fmt: skip
+    for name, cells in others.items() if len(table.columns) > 1 else ():  # one that looks like it is not passed over
+        if _looks_like_dates(name, _first(cells)):
+            raise table.error(0, name, f"{table.shown(0, name)} is not a date that is understood; say how it is "
+                              "written (date_format, --date-format), or leave the column out")  # fmt: skip
     return None
+
+
+def _looks_like_dates(name: str, text: str | None) -> bool:
+    """Whether a column, by its name and its first cell, is one of dates. Numbers below 10,000 count rows or hours."""
+    if text is None:
+        return False
+    if is_number(text):
+        return name.lower() in DATE_WORDS and abs(float(text)) >= 10_000
+    return any(word in name.lower() for word in DATE_WORDS) or any(c.isdigit() for c in text)
 
 
 def is_date(cell: str) -> bool:
@@ -80,7 +87,13 @@ def dates_of(table: Table, name: str, date_format: str | None) -> Dates:
     if text is None:
         raise table.error(0, name, f"{table.shown(0, name)} is not a date; give a column of dates (time, --time)")
     clock, zones = _split_zones(table, name, text)
-    return _from_text(table, name, clock, date_format), zones
+    seconds = _from_text(table, name, clock, date_format)
+    if zones is not None:
+        changes = np.diff(zones) != 0
+        near = seconds[2:] - seconds[:-2] <= 2 * STEPS["day"]  # between rows far apart a clock may well be set
+        _refuse(table, name, np.pad(changes[:-1] & changes[1:] & near, (1, 0)), "an offset from universal time that "
+                f"differs from those of the rows around it; {RANGE}")  # fmt: skip
+    return seconds, zones
 
 
 # -- columns of times -------------------------------------------------------------------------------------------
@@ -143,7 +156,8 @@ def _split_zones(table: Table, name: str, text: Column) -> tuple[Column, Seconds
     zones = pa.chunked_array([part.field("zone").dictionary_encode() for part in parts]).unify_dictionaries()
     known = np.array([_offset(zone) for zone in zones.chunk(0).dictionary.to_pylist()])
     offsets: Seconds = np.concatenate([known[chunk.indices.to_numpy()] for chunk in zones.chunks])
-    _refuse(table, name, np.abs(offsets) >= STEPS["day"], "an offset from universal time of a day or more; correct it")
+    far = np.abs(offsets) > 14 * STEPS["hour"]
+    _refuse(table, name, far, f"an offset from universal time of more than 14 hours; {RANGE}")
     return clock, offsets
 
 

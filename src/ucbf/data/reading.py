@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any
 
 import pyarrow
@@ -10,8 +11,8 @@ from ucbf.checks import one_of, whole
 from ucbf.data.calendar import Steps, regular
 from ucbf.data.columns import named, value_column, values_of
 from ucbf.data.dates import date_column, dates_of
-from ucbf.data.series import Series
-from ucbf.data.tables import table_of
+from ucbf.data.series import STEPS, Seconds, Series, written
+from ucbf.data.tables import Table, table_of
 from ucbf.data.zones import ahead_by_clock, ahead_of, zone_of
 from ucbf.errors import UserError
 
@@ -70,15 +71,25 @@ def read_series(
     clock, offsets = dates_of(table, dates, date_format)
     table.columns.clear()  # ten million dates as text are large
     pyarrow.default_memory_pool().release_unused()
+    by_clock = zone is not None and offsets is None
     if zone is not None and offsets is None:
         offsets = ahead_by_clock(clock, zone)
     elif zone is not None and offsets is not None:
-        instants = clock - offsets
-        offsets = ahead_of(instants, zone)
-        clock = instants + offsets
-    done = regular(
-        Steps(values, clock, offsets, table.rows), gaps, zone, lambda i, message: table.error(i, dates, message)
-    )
+        clock, offsets = _brought(table, dates, clock, offsets, zone)
+    steps = Steps(values, clock, offsets, table.rows, by_clock=by_clock)
+    done = regular(steps, gaps, zone, lambda i, message: table.error(i, dates, message))
     numbered = done.rows if table.in_file else None
     times = done.clock.astype("datetime64[s]")
     return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, done.notes)
+
+
+def _brought(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:
+    """[N] the clock of a zone and its offsets, of rows with offsets of their own."""
+    ahead = ahead_of(clock - offsets, zone)
+    there = clock - offsets + ahead
+    moved = there % STEPS["day"] != 0
+    if len(clock) > 1 and moved.any() and not (clock % STEPS["day"]).any():
+        i = int(moved.argmax())
+        raise table.error(i, dates, f"midnight, as in all rows, is {written(int(there[i]))} in {zone}: these are days "
+                          "of their own calendar; leave the zone away (time_zone, --time-zone)")  # fmt: skip
+    return there, ahead

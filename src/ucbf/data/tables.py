@@ -29,6 +29,7 @@ class Table:
     columns: dict[str, Column]
     rows: Sequence[int] | NDArray[np.int64]  # as a text editor counts them; from 0 where there is no text
     in_file: bool = False
+    delimiter: str | None = None  # of a file of text
 
     def error(self, i: int, column: str, message: str) -> UserError:
         """What is wrong with a cell."""
@@ -72,8 +73,8 @@ def _file(path: Path) -> Table:
     if not path.is_file():
         raise UserError(f"there is no file {str(path)!r}; give the path of a CSV or Parquet file")
     if path.suffix.lower() not in {".parquet", ".pq"}:
-        columns, rows = read_csv(path)
-        return Table(str(path), columns, rows, in_file=True)
+        columns, rows, delimiter = read_csv(path)
+        return Table(str(path), columns, rows, in_file=True, delimiter=delimiter)
     try:
         table = pyarrow.parquet.ParquetFile(path).read()
         names = table.column_names

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "."}
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+BEGINNING = r"^[+-]?[.,]?\d"  # of a number, however it goes on
 
 
 def is_number(cell: str) -> bool:
@@ -20,9 +21,9 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def any_number(text: Any) -> bool:
-    """Whether a column of text has a finite number in any cell."""
-    return any(pc.any(pc.match_substring_regex(chunk, NUMBER)).as_py() for chunk in text.chunks)
+def any_like(text: Any, pattern: str) -> bool:
+    """Whether any cell of a column of text has a pattern."""
+    return any(pc.any(pc.match_substring_regex(chunk, pattern)).as_py() for chunk in text.chunks)
 
 
 def floats(text: Any) -> tuple[Any, int | None]:

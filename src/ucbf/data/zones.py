@@ -20,9 +20,11 @@ FIRST_DAY, LAST_DAY = -719_160, 2_932_894  # a few days within what Python has d
 
 
 def zone_of(name: str, where: str) -> tzinfo:
-    """A time zone by its name, such as Europe/Berlin, or a fixed one, such as +01:00."""
+    """A time zone by its name, such as Europe/Berlin, or a fixed one, such as +01:00 or Z."""
+    if name.upper() in {"Z", "UTC"}:
+        return UTC
     fixed = re.fullmatch(r"([+-])(\d\d):?(\d\d)", name)
-    if fixed and int(fixed[2]) < 24:
+    if fixed and int(fixed[2]) < 24 and int(fixed[3]) < 60:
         minutes = 60 * int(fixed[2]) + int(fixed[3])
         return timezone(timedelta(minutes=-minutes if fixed[1] == "-" else minutes))
     try:
