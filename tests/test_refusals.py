@@ -13,7 +13,7 @@ from ucbf import data
 from ucbf.advice import suggested
 from ucbf.checks import integers
 from ucbf.cli_learn import _daily, _given, _slug
-from ucbf.errors import UserError
+from ucbf.errors import UserError, in_a_line
 from ucbf.grid import lattice
 from ucbf.policies import Policy
 from ucbf.studies.engines import executor_of
@@ -231,3 +231,10 @@ def test_a_cluster_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ucbf.studies.ray_engine", None)
     with pytest.raises(UserError, match=r"--engine ray needs Ray; install it: pip install 'ucbf\[ray\]'"):
         executor_of("ray", 1, None)
+
+
+def test_an_error_in_one_line():
+    assert in_a_line(ValueError("first\nsecond")) == "ValueError: first"
+    assert in_a_line(KeyError("x")) == "KeyError: 'x'"
+    assert in_a_line(SystemExit()) == "SystemExit"
+    assert in_a_line(np.linalg.LinAlgError("singular")) == "numpy.linalg.LinAlgError: singular"

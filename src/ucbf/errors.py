@@ -22,9 +22,11 @@ class FailedError(UserError):
 
 
 def in_a_line(error: BaseException) -> str:
-    """An error in one line: "KeyError: 'x'"."""
-    first = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+    """An error in one line, its kind named as Python does: "KeyError: 'x'"."""
+    kind, said = type(error), str(error).strip().splitlines()
+    of = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    name = f"{of}{kind.__qualname__}"
+    return f"{name}: {said[0]}" if said else name
 
 
 def place_name(place: Place) -> str:
