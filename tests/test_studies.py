@@ -652,3 +652,16 @@ def test_a_manifest_that_is_none_is_named(tmp_path, content):
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(UserError, match="manifest.json is not that of a study, or is damaged; pass another folder"):
         read_results(tmp_path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are listed there")
+def test_results_are_read_without_threads_that_could_outlive_the_program():
+    code = """
+import os, io, pyarrow as pa, pyarrow.parquet as pq
+from ucbf.studies.store import read_parquet
+sink = io.BytesIO(); pq.write_table(pa.table({"a": range(9), "b": range(9)}), sink)
+before = len(os.listdir("/proc/self/task"))
+assert read_parquet(sink.getvalue())["a"].to_pylist() == list(range(9))
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "0\n"

@@ -136,13 +136,18 @@ class Store:
             content = path.read_bytes()
             if digest(content) != expected:
                 return False
-            rows = pq.read_table(pa.BufferReader(content))
+            rows = read_parquet(content)
         except (OSError, pa.ArrowException):
             return False
         if not rows.schema.equals(CURVES if table == "curves" else run_schema(self.study)):
             return False
         runs = rows["run"].unique().to_pylist()
         return shard_name(runs) == shard and (table == "curves" or len(runs) == rows.num_rows)
+
+
+def read_parquet(content: bytes) -> pa.Table:
+    """A table, read by this thread alone: what ``pq.read_table`` starts may outlive the program, and abort it."""
+    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 
 
 def shard_name(runs: Iterable[str]) -> str:
@@ -169,7 +174,7 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
         whole, broken = store.shards()
         found |= whole
         damaged += broken
-    tables = {name: [pq.read_table(paths[name]) for paths in found.values()] for name in TABLES}
+    tables = {name: [read_parquet(paths[name].read_bytes()) for paths in found.values()] for name in TABLES}
     runs, curves = (_in_order(pa.concat_tables(tables[name]), order) if found else None for name in ("runs", "curves"))
     if damaged and (runs is None or len(runs["run"].unique()) < len(order)):
         more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
@@ -184,7 +189,7 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
 
 def stored_runs(store: Store) -> set[str]:
     """The ids of the runs that are stored."""
-    tables = [pq.read_table(paths["runs"], columns=["run"]) for paths in store.shards()[0].values()]
+    tables = [read_parquet(paths["runs"].read_bytes()) for paths in store.shards()[0].values()]
     return {run for table in tables for run in table["run"].to_pylist()}
 
 
