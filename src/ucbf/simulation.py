@@ -128,10 +128,10 @@ def _play(
     v: [H+1, S] room for the values of a policy, its last row the terminal reward
     acted: [H, S] the policy of the episode before the first, and in the end that of the last
     """
-    with agent.lock:
-        if agent.compiled is not None:
+    if agent.compiled is not None:
+        with agent.lock:
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
-            return
+        return
     H, policy = agent.system.horizon, np.empty((0, 0), np.int64)
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
