@@ -120,7 +120,7 @@ def few_switches() -> None:
 def alone(kind: Any, A: int, H: int, renewal: str, episodes: int) -> float:
     """Microseconds an episode of learning and planning, without the world."""
     world = ucbf.random_world(25, A, H, seed=0)
-    j = world.system.fold(world.draw(episodes, 0)[1])
+    j = world.system.bins.index(world.draw(episodes, 0)[1])
     states, actions = np.zeros((episodes, H + 1), np.int64), np.zeros((episodes, H), np.int64)
     least = np.inf
     for _ in range(6):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ucbf
+from ucbf.planning import plan
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from instances import INSTANCES, riccati
@@ -130,16 +131,16 @@ def regulate() -> None:
     spacings, errors = [], []
     for points in (41, 81, 161, 321, 641):
         grid = regulator(points)
-        errors.append(float(np.abs(grid.plan(noise).value(0, x) - truth).max()))
-        spacings.append(float(grid.spacing[0]))
+        errors.append(float(np.abs(plan(grid, ucbf.Disturbance(values=noise)).value_at(0, x) - truth).max()))
+        spacings.append(float(grid.space.spacing[0]))
         print(f"  {spacings[-1]:7.4f}  {errors[-1]:.6f}")
     print(f"  order of convergence: {np.polyfit(np.log(spacings), np.log(errors), 1)[0]:.2f}")
     grid, rng = regulator(161), np.random.default_rng(1)
     starts, tests = np.full((2000, 1), 1.0), noise[rng.integers(0, 400, (2000, 8))]
-    best = grid.plan(noise).rollout(starts, tests).mean()
+    best = plan(grid, ucbf.Disturbance(values=noise)).rollout(starts, tests).mean()
     missed = []
     for seed in range(SEEDS):
-        agent, drawn = ucbf.GridAgent(grid), np.random.default_rng(100 + seed)
+        agent, drawn = ucbf.UCBVIf(grid), np.random.default_rng(100 + seed)
         agent.warm_start(noise[drawn.integers(0, 400, (100, 8))])
         missed.append(100 * (best - agent.plan.rollout(starts, tests).mean()) / abs(best))
     print(
@@ -147,10 +148,10 @@ def regulate() -> None:
     )
 
 
-def regulator(points: int) -> ucbf.Grid:
+def regulator(points: int) -> ucbf.System:
     """X' = x + u + w, cost x² + u²."""
-    return ucbf.Grid(
-        lambda x, u: x + u, lambda x, u: -(x**2 + u**2), 8, -4, 4, points,
+    return ucbf.System(
+        lambda x, u: x + u[:, None], lambda x, u: -(x[:, 0] ** 2 + u**2), 8, "clip", low=[-4], high=[4], points=points,
         actions=np.linspace(-3, 3, (points - 1) * 3 // 4 + 1), disturbance_range=(-0.6, 0.6),
     )  # fmt: skip
 

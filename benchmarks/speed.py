@@ -20,6 +20,7 @@ import ucbf
 from ucbf.kernels import loop
 from ucbf.kernels.jit import compiled
 from ucbf.kernels.types import Floats, Ints, Mechanics
+from ucbf.planning import plan
 from ucbf.units import units_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -49,6 +50,9 @@ def table_form(told: Mechanics, q: Floats, v: Floats, policy: Ints, width: Float
                 policy[h, s] = best_a
 
 
+WHOLE = np.ones((1, 1, 1))  # disturbances are whole numbers
+
+
 def world_of(size: str) -> ucbf.World:
     """A random world of that size."""
     S, A, H = SIZES[size]
@@ -71,12 +75,12 @@ def per_update(size: str, episodes: int) -> tuple[float, float, float]:
     world = world_of(size)
     system = world.system
     H, S, A = system.f.shape
-    j = system.fold(world.draw(episodes, 0)[1])
+    j = system.bins.index(world.draw(episodes, 0)[1])
     learner, told = ucbf.UCBf(system).learner, system.mechanics
     q, v, policy = np.full((H, S, A), float(H)), np.full((H + 1, S), float(H)), np.zeros((H, S), np.int64)
     v[H] = 0
     whole = seconds(lambda: ucbf.simulate(ucbf.UCBf(system), world, episodes))
-    alone = seconds(lambda: loop.replay(told, learner, j))
+    alone = seconds(lambda: loop.replay(told, learner, j, WHOLE))
     table = seconds(lambda: table_form(told, q, v, policy, learner.width, j))
     # The last step is known and not learned by UCB-f: count the updates that each really does.
     updates = episodes * S * A * (H - 1)
@@ -101,7 +105,7 @@ def per_literal_update(size: str, episodes: int = 3) -> float:
 def peak_memory(size: str) -> tuple[int, int]:
     """Bytes at the peak of building an agent and learning a little, with and without the mechanics as arrays."""
     world = world_of(size)
-    j = world.system.fold(world.draw(3, 0)[1])
+    j = world.system.bins.index(world.draw(3, 0)[1])
     peaks = []
     for shared in (False, True):
         system = world.system.replace()
@@ -109,22 +113,23 @@ def peak_memory(size: str) -> tuple[int, int]:
             _ = system.mechanics
         tracemalloc.start()
         agent = ucbf.UCBf(system)
-        loop.replay(agent.told, agent.learner, j)
+        loop.replay(agent.told, agent.learner, j, WHOLE)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     return peaks[0], peaks[1]
 
 
-def craft(points: int, horizon: int) -> ucbf.Grid:
+def craft(points: int, horizon: int) -> ucbf.System:
     """A double integrator on a lattice."""
-    return ucbf.Grid(
-        lambda s, u: np.stack([s[:, 0] + 0.25 * s[:, 1], s[:, 1] + 0.25 * u[:, 0]], axis=1),
+    return ucbf.System(
+        lambda s, u: np.stack([s[:, 0] + 0.25 * s[:, 1], s[:, 1] + 0.25 * u], axis=1),
         lambda s, u: -(s**2).sum(axis=1),
         horizon,
-        [-3, -3],
-        [3, 3],
-        points,
-        np.linspace(-2, 2, 9),
+        "clip",
+        low=[-3, -3],
+        high=[3, 3],
+        points=points,
+        actions=np.linspace(-2, 2, 9),
         disturbance_range=([-0.1, -0.5], [0.1, 0.5]),
     )
 
@@ -133,10 +138,10 @@ def per_lattice_pair() -> tuple[float, float, float]:
     """Seconds of a plan on 61 x 61 points; seconds per pair and step of it, and of the transcription on 5 x 5."""
     samples = np.random.default_rng(0).uniform([-0.1, -0.5], [0.1, 0.5], (1000, 2))
     grid, small = craft(61, 24), craft(5, 2)
-    law = grid.shared(samples)[None] / len(samples)
-    whole = seconds(lambda: grid.plan_with(law))
+    law = ucbf.Disturbance(values=samples)
+    whole = seconds(lambda: plan(grid, law))
     begin = time.perf_counter()
-    reference.literal_grid_plan(small, samples[:20])
+    reference.literal_box_plan(small, samples[:20])
     literal = time.perf_counter() - begin
     return whole, whole / (grid.n_states * 9 * 24), literal / (small.n_states * 9 * 2)
 

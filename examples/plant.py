@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,22 +20,23 @@ SHOWN = (1, 2, 5, 10, 20, 40)
 Floats = NDArray[np.float64]
 
 
-def craft(points: int, pushes: int) -> ucbf.Grid:
+def craft(points: int, pushes: int) -> ucbf.System:
     """What is known: position and speed follow the motors, and being away from the middle costs."""
 
     def f(s: Floats, u: Floats) -> Floats:
-        position = s[:, 0] + STEP * s[:, 1] + STEP**2 / 2 * u[:, 0]
-        return np.stack([position, s[:, 1] + STEP * u[:, 0]], axis=1)
+        position = s[:, 0] + STEP * s[:, 1] + STEP**2 / 2 * u
+        return np.stack([position, s[:, 1] + STEP * u], axis=1)
 
-    return ucbf.Grid(
+    return ucbf.System(
         f,
-        reward=lambda s, u: -(s[:, 0] ** 2 + 0.1 * s[:, 1] ** 2 + 0.1 * u[:, 0] ** 2),
+        reward=lambda s, u: -(s[:, 0] ** 2 + 0.1 * s[:, 1] ** 2 + 0.1 * u**2),
         terminal=lambda s: -(4 * s[:, 0] ** 2 + s[:, 1] ** 2),
         horizon=STEPS,
         low=[-3, -3],
         high=[3, 3],
         points=points,
         actions=np.linspace(-2, 2, pushes),
+        boundary="clip",
         disturbance_range=([-0.1, -0.5], [0.1, 0.5]),
     )
 
@@ -54,14 +54,19 @@ def start(rng: np.random.Generator) -> Floats:
 
 def learn(seed: int, episodes: tuple[int, ...], judge: tuple[Floats, Floats], points: int = 61) -> list[float]:
     """Mean return of the policy after so many flights, in flights that it did not see."""
-    agent = ucbf.GridAgent(craft(points, 17))
-    env = gymnasium.make("ucbf/Grid-v0", grid=agent.system, noise=wind, start=start)
-    worth, done = [], 0
+    agent = ucbf.UCBVIf(craft(points, 17))
+    rng, done, worth = np.random.default_rng(seed), 0, []
     for k in episodes:
-        ucbf.learn(agent, env, k - done, seed=1000 * seed + k)
+        for _ in range(done, k):
+            ucbf.replay(agent, [[wind(rng) for _ in range(STEPS)]], start=start(rng))
         done = k
         worth.append(float(agent.plan.rollout(*judge).mean()))
     return worth
+
+
+def known(system: ucbf.System, gusts: list[Floats]) -> ucbf.Plan:
+    """The best plan, if the wind is one of these gusts."""
+    return ucbf.optimal(ucbf.World(system, ucbf.Disturbance(values=gusts)))
 
 
 def draw(above: Floats, episodes: tuple[int, ...], path: Path) -> None:
@@ -96,7 +101,7 @@ def main(
     rng = np.random.default_rng(0)
     gusts = np.array([[wind(rng) for _ in range(STEPS)] for _ in range(1000)])
     judge = np.array([start(rng) for _ in range(1000)]), gusts
-    best = craft(fine, 33).plan([wind(rng) for _ in range(20_000)]).rollout(*judge).mean()
+    best = known(craft(fine, 33), [wind(rng) for _ in range(20_000)]).rollout(*judge).mean()
     worth = np.array([learn(seed, episodes, judge) for seed in range(seeds)])
     above = 100 * (worth - best) / best
     print(f"cost of the fine-grid optimum, which knows the wind: {-best:.3f} a flight")

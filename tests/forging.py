@@ -185,10 +185,10 @@ def bomb(size, claimed=None):
 def load(path, **more):
     """The agent at ``path``, in its units or not, or the reason why it is refused; anything else is an error.
 
-    more: what :func:`ucbf.load` needs, or the grid of a :class:`ucbf.GridAgent`
+    more: what :func:`ucbf.load` needs
     """
     try:
-        loaded = ucbf.GridAgent.load(path, more["grid"]) if "grid" in more else ucbf.load(path, **more)
+        loaded = ucbf.load(path, **more)
     except ValueError as error:
         if str(path) not in str(error) or type(error) is not ValueError:
             raise
@@ -200,13 +200,11 @@ def use(agent):
     """Do everything with an agent that people do. An error is one of a working agent's own only where it may be."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if isinstance(agent, ucbf.GridAgent):
-            return _use_on_a_grid(agent)
         if isinstance(agent, ucbf.Controller):
             str(agent.policy)
             agent.act(0, float(agent.agent.system.states[0] * agent.ready.unit))
             agent = agent.agent
-        return _use(agent)
+        return _use(agent) if agent.system.space.is_line else _use_in_a_box(agent)
 
 
 def _use(agent):
@@ -225,7 +223,7 @@ def _use(agent):
             a = agent.act(h, s)
             assert system.allowed[h, s - system.state_offset, a]
             w = int(rng.integers(low, high + 1))
-            after = system.states[int(system.step(h, s - system.state_offset, a, w)[0])]
+            after = system.states[int(system.advance(h, s - system.state_offset, a, w)[0])]
             agent.observe(h, s, a, after, disturbance=w)
             s = after
     if hasattr(agent, "q"):
@@ -233,7 +231,7 @@ def _use(agent):
     if hasattr(agent, "warm_start") and hasattr(agent, "model_check"):
         agent.warm_start(np.full((2, system.horizon), low))
         agent.model_check()
-        assert np.isfinite(agent.inner.value).all()
+        assert np.isfinite(agent.learner.value).all()
         try:
             agent.certificate()
         except ValueError as error:  # it says why nothing is certified
@@ -244,11 +242,13 @@ def _use(agent):
     assert np.take_along_axis(system.allowed, policy[..., None], axis=2).all()
 
 
-def _use_on_a_grid(agent):
-    grid = agent.system
-    for h in range(grid.horizon):
-        assert 0 <= agent.act(h, grid.low) < grid.n_actions
-        middle = (grid.low + grid.high) / 2
-        agent.observe(h, middle, 0, grid.meet_boundary(grid.f(h, middle, grid.actions[:1]))[0])
+def _use_in_a_box(agent):
+    system = agent.system
+    low, high = system.space.low, system.space.high
+    for h in range(system.horizon):
+        assert 0 <= agent.act(h, low) < system.n_actions
+        middle = (low + high) / 2
+        agent.observe(h, middle, 0, system.advance(h, middle[None], np.zeros(1, int), 0 * low)[0][0])
     assert np.isfinite(agent.plan.v).all()
-    assert np.allclose(agent.law[1].sum(axis=1), 1)
+    assert np.allclose(agent.law.pmf.sum(axis=1), 1)
+    agent.model_check()

@@ -383,7 +383,7 @@ def doubted(law, seen, hidden):
     return np.array([*found, survival])
 
 
-def literal_grid_plan(grid, samples):
+def literal_box_plan(system, samples):
     """V on the lattice: G_h(x) is the mean over w of U_h at x + w, V_h(s) = max_a r + G_h at f(s, a); all by loops.
 
     Between the points of the lattice, which goes on beyond the box, U and G are interpolated one axis at a time.
@@ -400,34 +400,34 @@ def literal_grid_plan(grid, samples):
             low if share < 1e-12 else (1 - share) * low + share * interpolated(lambda i: table((*i, cell + 1)), at[:-1])
         )
 
-    H, shape = grid.horizon, grid.points
+    space, H = system.space, system.horizon
+    ask, shape = system.at_any_state, space.shape
     V = np.zeros((H + 1, *shape))
     for i in np.ndindex(*shape):
-        V[(H, *i)] = grid.terminal((grid.low + np.array(i) * grid.spacing)[None])[0]
+        V[(H, *i)] = ask.terminal((space.low + np.array(i) * space.spacing)[None])[0]
     for h in range(H - 1, -1, -1):
 
         def ahead(i, h=h):
             """U at a point of the lattice, in the box or beyond."""
             inside = tuple(
                 k % n if rule == "wrap" else min(max(k, 0), n - 1)
-                for k, n, rule in zip(i, shape, grid.boundary, strict=True)
+                for k, n, rule in zip(i, shape, space.rules, strict=True)
             )
-            landed = grid.landing(h, (grid.low + np.array(i) * grid.spacing)[None])[0]
-            return landed + grid.discount * V[(h + 1, *inside)]
+            landed = ask.landing(h, (space.low + np.array(i) * space.spacing)[None])[0]
+            return landed + system.discount * V[(h + 1, *inside)]
 
         known = {}
 
         def follows(i, ahead=ahead, known=known):
             """G at a point of the lattice."""
             if i not in known:
-                known[i] = np.mean([interpolated(ahead, np.array(i) + w / grid.spacing) for w in samples])
+                known[i] = np.mean([interpolated(ahead, np.array(i) + w / space.spacing) for w in samples])
             return known[i]
 
         for i in np.ndindex(*shape):
-            s = (grid.low + np.array(i) * grid.spacing)[None]
+            s = (space.low + np.array(i) * space.spacing)[None]
             V[(h, *i)] = max(
-                grid.reward(h, s, a[None])[0]
-                + interpolated(follows, (grid.f(h, s, a[None])[0] - grid.low) / grid.spacing)
-                for a in grid.actions
+                ask.reward(h, s, a)[0] + interpolated(follows, (ask.after(h, s, a)[0] - space.low) / space.spacing)
+                for a in np.arange(system.n_actions)[:, None]
             )
     return V.reshape(H + 1, -1)

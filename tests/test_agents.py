@@ -275,7 +275,7 @@ def test_rewards_in_other_units_change_nothing_but_the_units():
 
 def test_a_clipped_edge_without_a_measured_disturbance_is_said_once():
     agent = ucbf.UCBf(puterman_inventory().system)
-    message = "the next state 0 is a clipped edge: it says only that W was at most -1. UCB-f takes it for the nearest"
+    message = "the next state 0 is a clipped boundary: W <= -1. UCB-f takes W for the nearest that explains it"
     with pytest.warns(ucbf.CensoredWarning, match=message):
         agent.observe(0, 1, 0, 0)
     agent.observe(0, 1, 0, 0)
@@ -292,8 +292,8 @@ def test_agents_that_do_not_look_at_w_take_any_transition(name):
 def test_a_constant_error_is_harmless_in_a_gymnasium_environment_too():
     world = ucbf.random_world(seed=3)
     exact, shifted = ucbf.UCBf(world.system), ucbf.UCBf(world.system.replace(f=world.system.f + 1))
-    one, other = (ucbf.learn(agent, WorldEnv(world), 30, seed=1) for agent in (exact, shifted))
-    np.testing.assert_array_equal(one, other)
+    one, other = (ucbf.train(agent, WorldEnv(world), 30, seed=1) for agent in (exact, shifted))
+    np.testing.assert_array_equal(one.reward, other.reward)
     np.testing.assert_array_equal(exact.policy, shifted.policy)
 
 
@@ -421,7 +421,7 @@ def test_an_agent_that_needs_w_for_its_rewards_alone_refuses_a_residual_outside_
 def test_a_history_is_checked():
     agent = ucbf.UCBf(puterman_inventory().system)
     for history, message in [
-        ([[0, -1]], r"disturbances has shape \(1, 2\); give \[K, H\] with H = 3"),
+        ([[0, -1]], r"disturbances has shape \(1, 2\); give \[K, H\] = \[K, 3\]"),
         ([[0, -1, -3]], r"disturbance -3 is outside the disturbance_range -2\.\.0"),
         ([[0, 1, 0]], r"disturbance 1 is outside .* \(a demand is a negative disturbance\)"),
         ([[0, -1, 0.5]], r"disturbances\[0, 2\] is 0.5"),
@@ -456,8 +456,8 @@ def test_what_agents_are_unless_told_otherwise():
                   "renewal": "episode", "eta": None},
         "UCBVI": {"c": None, "p": 0.01, "bonus": "published", "episodes": 5000},
         "UCBVI-BF": {"c": 1.0, "p": 0.01, "episodes": 5000},
-        "UCBVI-f": {"stationary": False, "prior": None, "prior_weight": 1.0, "estimator": None, "renewal": "episode",
-                    "eta": None},
+        "UCBVI-f": {"law": None, "stationary": False, "prior": None, "prior_weight": 1.0, "estimator": None,
+                    "renewal": "episode", "eta": None},
         "greedy": {},
         "optimal": {"law": None},
         "random": {"seed": 0},

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ucbf
-from ucbf.bonuses import bonus_of, lipschitz_ahead, lipschitz_of
+from ucbf.bonuses import bonus_of
+from ucbf.lipschitz import lipschitz_ahead, lipschitz_of
 from ucbf.units import units_of
 
 

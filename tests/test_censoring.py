@@ -82,7 +82,7 @@ def test_two_edges_give_the_self_consistent_estimate(days):
 def planned_with(agent):
     """The law that the plan is made with."""
     agent.renew()
-    return agent.inner.law[0]
+    return agent.learner.law.law[0]
 
 
 def test_what_was_hidden_long_and_seen_once_is_doubted_by_hand():
@@ -160,7 +160,7 @@ def test_sales_of_three_years_are_planned_with_as_they_are():
         left = max(stock + order - demand, 0)
         agent.observe(day % 7, stock, order, left)
         stock = left
-    assert agent.inner.below.sum() > 200
+    assert agent.learner.law.below.sum() > 200
     np.testing.assert_array_equal(agent.policy, ucbf.optimal(ucbf.World(shop.system, agent.law)).policy)
 
 
@@ -182,7 +182,7 @@ def test_heavy_censoring_does_not_bias_the_law_and_a_naive_estimate_it_does():
             empty += demand >= stock
             sold.append(min(stock, demand))
     assert 0.45 < empty / len(sold) < 0.6
-    assert "an edge hid" in str(agents[20_000].model_check())
+    assert "a boundary hid" in str(agents[20_000].model_check())
     errors = {n: np.abs(agent.law.pmf[0] - 0.1).sum() / 2 for n, agent in agents.items()}
     assert errors[20_000] < 0.03 < errors[200]
     naive = np.bincount(sold, minlength=MOST + 1) / len(sold)
@@ -195,7 +195,7 @@ def test_learning_behind_an_empty_shelf_comes_to_the_optimal_orders():
     agent = ucbf.UCBVIf(world.system, stationary=True)
     run = ucbf.simulate(agent, world, 2000, censored=True)
     assert run.gap[-1] < 0.001 * ucbf.optimal(world).v[0, 0]
-    with pytest.raises(ValueError, match="an edge hid \\d+ disturbance"):
+    with pytest.raises(ValueError, match="a boundary hid \\d+ disturbance"):
         agent.certificate()
     misled = ucbf.UCBf(world.system)
     with pytest.warns(ucbf.CensoredWarning, match="UCBVI-f does not"):

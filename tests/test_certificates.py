@@ -11,32 +11,36 @@ import ucbf
 from ucbf.certificates import _Error, _within, gap_bounds
 from worlds import any_told, any_world, make_variant, puterman_inventory
 
+POINT = ucbf.System([[0]], [[0.0]], 1, "clip", disturbance_range=(0, 1))  # one after-state, two raw next states
+
 
 def test_hoeffdings_error_by_hand():
     # 8 disturbances, 6 of them 0 and 2 of them 1; what follows is 0 or 1: mean 1/4, range 1, at most 1 anyway.
-    error = _Error(np.array([600.0, 200.0]), p=0.1, shares=4, form="hoeffding", distinct=0)
+    error = _Error(POINT, POINT.mechanics, np.array([600.0, 200.0]), p=0.1, shares=4, form="hoeffding", distinct=0)
     log = math.log(math.pi**2 / 6 * 800**2 * 4 / 0.1)
-    np.testing.assert_allclose(error.above(np.array([0.0, 1.0]), 2), [0.25 + math.sqrt(log / 1600)])
+    np.testing.assert_allclose(error.above(np.array([0.0, 1.0])), [0.25 + math.sqrt(log / 1600)])
 
 
 def test_bernsteins_error_by_hand():
-    error = _Error(np.array([600.0, 200.0]), p=0.1, shares=4, form="bernstein", distinct=0)
+    error = _Error(POINT, POINT.mechanics, np.array([600.0, 200.0]), p=0.1, shares=4, form="bernstein", distinct=0)
     log = math.log(math.pi**2 / 6 * 800**2 * 4 / 0.1) + math.log(2)
     variance = 0.25 * 0.75 * 800 / 799
     expected = 0.25 + math.sqrt(2 * variance * log / 800) + 7 * log / (3 * 799)
-    np.testing.assert_allclose(error.above(np.array([0.0, 1.0]), 2), [expected])
+    np.testing.assert_allclose(error.above(np.array([0.0, 1.0])), [expected])
 
 
 def test_the_error_for_every_function_by_hand():
-    error = _Error(np.array([600.0, 200.0]), p=0.1, shares=4, form="bernstein", distinct=2)
+    error = _Error(POINT, POINT.mechanics, np.array([600.0, 200.0]), p=0.1, shares=4, form="bernstein", distinct=2)
     log = 2 * math.log(2) + math.log(math.pi**2 / 6 * 800**2 * 4 / 0.1)
-    np.testing.assert_allclose(error.above(np.array([0.0, 1.0]), 2), [0.25 + math.sqrt(log / 1600)])
+    np.testing.assert_allclose(error.above(np.array([0.0, 1.0])), [0.25 + math.sqrt(log / 1600)])
 
 
 def test_the_variance_survives_a_large_constant():
     for form in ("bernstein", "hoeffding"):
         plain, far = (
-            _Error(np.array([600.0, 200.0]), 0.1, 4, form, 0).above(np.array([0.0, 1.0]) + c, 2) - c for c in (0, 1e8)
+            _Error(POINT, POINT.mechanics, np.array([600.0, 200.0]), 0.1, 4, form, 0).above(np.array([0.0, 1.0]) + c)
+            - c
+            for c in (0, 1e8)
         )
         np.testing.assert_allclose(plain, far, rtol=1e-6)
 
@@ -118,9 +122,9 @@ def test_ucb_fs_certificate_is_of_the_episodes_its_policy_was_made_from(eta, mad
     # H = 1: P_0 = 4 · 2 c sqrt(ι), ι = log(3 · 2 / 0.01)
     now, then = (8 * 4 * math.sqrt(math.log(600) / t) for t in (200_000, made_after))
     np.testing.assert_allclose(certificate.gap, then)
-    np.testing.assert_allclose(certificate.upper, agent.inner.value[0])
+    np.testing.assert_allclose(certificate.upper, agent.learner.value[0])
     # V^k is at most P_0/sqrt(t) above V*, and the policy at most its own bound below V*.
-    np.testing.assert_allclose(certificate.lower, agent.inner.value[0] - now - then)
+    np.testing.assert_allclose(certificate.lower, agent.learner.value[0] - now - then)
 
 
 def test_nothing_is_proved_of_ucb_f_with_a_repaired_f():
@@ -178,7 +182,7 @@ def test_what_cannot_be_certified_is_refused_with_the_reason():
         ucbf.simulate(ucbf.UCBf(plain.system, bonus="theorem", clock="episode"), plain, 1000, stop_when=0.1)
     agent = ucbf.UCBVIf(world.system)
     agent.observe(0, 1, 0, 0)
-    with pytest.raises(ValueError, match="an edge hid 1 disturbance"):
+    with pytest.raises(ValueError, match="a boundary hid 1 disturbance"):
         agent.certificate()
     agent = ucbf.UCBVIf(ucbf.System(np.full((9, 1), 4), 0.0, 1, "strict", disturbance_range=(-1, 1)))
     with pytest.warns(ucbf.ModelWarning):

@@ -122,7 +122,7 @@ def test_an_amount_may_be_as_far_beyond_its_range_as_rounding_goes():
         controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
         demand = min(max(amount, 0), 20)
         controller.observe(0, 40, 0, max(40 - demand, 0), amount=amount)
-        assert controller.agent.inner.visits[0] == 1
+        assert controller.agent.learner.visits[0] == 1
     for amount in (ready.amount_range[1] + 0.6 * ready.unit, ready.amount_range[0] - 0.6 * ready.unit):
         with pytest.raises(ValueError, match="it must be 0 to 20"):
             controller.observe(0, 40, 0, 20, amount=amount)

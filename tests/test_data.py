@@ -232,7 +232,7 @@ def test_replay_teaches_an_agent_what_observing_does():
     np.testing.assert_array_equal(learner.law.pmf, books.law.pmf)
     hidden = ucbf.UCBVIf(shop.system)
     ucbf.replay(hidden, w, censored=True)
-    assert hidden.inner.below.sum() > 0
+    assert hidden.learner.law.below.sum() > 0
     with pytest.raises(TypeError, match="give an agent, or a ucbf.Policy"):
         ucbf.replay(np.zeros((3, 21), int), w)
     with pytest.raises(ValueError, match="disturbances has shape"):

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import ucbf
-from ucbf.envs import GridEnv, WorldEnv, WorldVectorEnv, given_vector_env
+from ucbf.envs import WorldEnv, WorldVectorEnv, given_vector_env
 from worlds import puterman_inventory
 
 
@@ -68,7 +68,7 @@ def test_discounted_rewards_add_up_to_the_value():
     rewards = [env.step(0)[1] for _ in range(3)]
     # 1 + 1/2 + 1/4 + 10/8
     assert rewards[0] + rewards[1] / 2 + rewards[2] / 4 == ucbf.optimal(world).v[0, 0] == 3
-    assert ucbf.learn(ucbf.Greedy(system), env, 1)[0] == 3
+    assert ucbf.train(ucbf.Greedy(system), env, 1).reward[0] == 3
 
 
 def test_the_same_seed_gives_the_same_episode():
@@ -149,10 +149,10 @@ def test_copies_may_start_apart_and_wrong_numbers_of_states_are_refused():
         WorldVectorEnv(puterman_inventory(), 3).step(np.zeros(3, int))
 
 
-def test_an_environment_on_a_grid_begins_where_it_is_told_and_ends():
-    grid = ucbf.Grid(lambda s, a: s, lambda s, a: s[:, 0], low=0, high=1, points=3, actions=[0.0], horizon=2,
-                     boundary="clip")  # fmt: skip
-    env = GridEnv(grid, lambda rng, h: [0.0])
+def test_an_environment_in_a_box_begins_where_it_is_told_and_ends():
+    box = ucbf.System(lambda s, a: s, lambda s, a: s[:, 0], low=[0], high=[1], points=3, actions=[0.0], horizon=2,
+                      boundary="clip")  # fmt: skip
+    env = WorldEnv(ucbf.World(box, ucbf.Disturbance(values=[[0.0]])))
     assert env.reset(seed=0, options={"state": [0.5]})[0].tolist() == [0.5]
     ended = [env.step(0)[2:4] for _ in range(2)]
     assert [any(end) for end in ended] == [False, True]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import forging
 import ucbf
 from ucbf.estimators import Estimate, Estimator, LinearFeatures, OffsetPosterior, PartialFit, make_estimator
-from ucbf.estimators.features import table_of
-from ucbf.kernels import jit, offsets, repaired
+from ucbf.kernels import averaged, fitting, jit, models, offsets
 from ucbf.kernels.seen import Seen
+from ucbf.models.features import table_of
 
 
 class LiteralEM:
@@ -136,7 +136,7 @@ def check_fit(seed, zeta, fits):
 
 def check_what_is_tried(agent, told, threshold):
     """What follows every pair: the mean over its offsets, or the best plausible one if it is worth trying."""
-    m, half, ahead = agent.learner.model, told.slack, agent.inner.ahead
+    m, half, ahead = agent.learner.model, told.slack, agent.learner.ahead
     for h, s in np.ndindex(told.f.shape[:2]):
         values = np.array([[ahead[h, (m.first[0, s, a] + d) % 9] for d in range(-half, half + 1)] for a in range(2)])
         chances = m.posterior[[s * 2, s * 2 + 1]]
@@ -159,7 +159,7 @@ def check_what_is_tried(agent, told, threshold):
                     cost += p * (best - x) * (1 + max(math.log(chances[a][hope] / (p * threshold)), 0) / apart)
             if m.visits[[s * 2, s * 2 + 1]].sum() * gain >= cost:
                 expected[a] = q[hope] - reward[a]
-        np.testing.assert_allclose(agent.learner.lead[h, s], expected, atol=1e-9)
+        np.testing.assert_allclose(agent.learner.model.lead[h, s], expected, atol=1e-9)
 
 
 def test_how_far_offsets_are_told_apart_by_hand():
@@ -168,8 +168,8 @@ def test_how_far_offsets_are_told_apart_by_hand():
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior(smoothing=1e-6))
     m = agent.learner.model
     m.counts[0] = 3e6, 1e6, 0, 0
-    offsets.take_logs(agent.told, m.counts, m.logs, 0, 1.0, 2)
-    offsets.tell_apart(agent.told, m)
+    fitting.take_logs(agent.told, m.counts, m.logs, 0, 1.0, 2)
+    fitting.tell_apart(agent.told, m)
     p = [3 / 4, 1 / 4, 1 / 4e6, 1 / 4e6]
     by_one = p[0] * math.log(p[0] / p[3]) + p[1] * math.log(p[1] / p[0])
     np.testing.assert_allclose(m.apart[[2, 3]], [0, by_one], atol=1e-4)
@@ -182,7 +182,7 @@ def test_smoothing_follows_the_data():
     def chosen(counts):
         agent = ucbf.UCBVIf(ucbf.System(np.zeros((30, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
         agent.learner.model.counts[0] = counts
-        return offsets.best_smoothing(agent.told, agent.learner.model)
+        return fitting.best_smoothing(agent.told, agent.learner.model)
 
     def likelihood(counts, alpha):
         total = math.lgamma(30 * alpha) - math.lgamma(sum(counts) + 30 * alpha)
@@ -190,7 +190,7 @@ def test_smoothing_follows_the_data():
 
     rng = np.random.default_rng(0)
     for counts in (np.eye(30)[4] * 60, np.ones(30), rng.integers(0, 3, 30) * 1.0, rng.integers(0, 2, 30) * 7.0):
-        best = max(offsets.SMOOTHINGS, key=lambda alpha: likelihood(counts, alpha))
+        best = max(fitting.SMOOTHINGS, key=lambda alpha: likelihood(counts, alpha))
         assert chosen(counts) == best
     assert chosen(np.eye(30)[4] * 60) == 0.003
     assert chosen(np.ones(30)) == 1.0
@@ -214,9 +214,9 @@ def test_a_posterior_by_hand():
     agent = ucbf.UCBVIf(system, estimator=OffsetPosterior(smoothing=1e-12))
     m = agent.learner.model
     m.counts[0, :2] = 3, 1
-    offsets.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
+    fitting.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
     agent.observe(0, 0, 0, 1)
-    offsets.posterior(m, 0, 0, 1.0)
+    fitting.posterior(m, 0, 0, 1.0)
     np.testing.assert_allclose(m.weights, [0, 0.4, 0.6], atol=1e-9)
 
 
@@ -239,8 +239,8 @@ def test_the_evidence_of_a_move_by_hand():
     m = agent.learner.model
     m.counts[0] = 5, 2, 2, 1
     m.known[0, :2] = 2, 1
-    offsets.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
-    run = jit.source(offsets.evidence)
+    fitting.take_logs(agent.told, m.counts, m.logs, 0, 1e-12, 2)
+    run = jit.source(fitting.evidence)
     assert run(agent.told, m, 0) == pytest.approx(2 * math.log(0.5) + math.log(0.2))
     assert run(agent.told, m, 1) == pytest.approx(2 * math.log(0.1) + math.log(0.5))
     assert run(agent.told, m, -1) == pytest.approx(2 * math.log(0.2) + math.log(0.2))
@@ -249,9 +249,9 @@ def test_the_evidence_of_a_move_by_hand():
 def test_what_an_offset_leads_to_is_brought_back_among_the_after_states():
     line = ucbf.UCBf(ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1)).told
     last = line.n_after - 1
-    assert [offsets.place(line, x) for x in (-2, 0, last, last + 4)] == [0, 0, last, last]
+    assert [models.place(line, x) for x in (-2, 0, last, last + 4)] == [0, 0, last, last]
     ring = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1)).told
-    assert [offsets.place(ring, x) for x in (-1, 0, 3, 5)] == [3, 0, 3, 1]
+    assert [models.place(ring, x) for x in (-1, 0, 3, 5)] == [3, 0, 3, 1]
 
 
 def test_a_pair_without_doubt_says_so():
@@ -259,9 +259,9 @@ def test_a_pair_without_doubt_says_so():
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 2)), 0.0, 1, model_error=2), estimator=OffsetPosterior())
     m = agent.learner.model
     m.low[0, 2, 1], m.high[0, 2, 1] = -1, 1
-    assert not offsets.learn_pair(agent.told, m, Seen(0, 2, 1, 3, 3, 3))
+    assert not offsets.offsets_learn_pair(agent.told, m, Seen(0, 2, 1, 3, 3, 3))
     m.low[0, 2, 1], m.high[0, 2, 1] = 0, 0
-    assert offsets.learn_pair(agent.told, m, Seen(0, 2, 1, 3, 3, 3))
+    assert offsets.offsets_learn_pair(agent.told, m, Seen(0, 2, 1, 3, 3, 3))
     assert m.visits[2 * 2 + 1] == 2
     assert m.residuals[0, 3] == 2
 
@@ -286,15 +286,15 @@ def test_averages_follow_after_states_that_are_moved():
     # Moved by 1, what followed after-state 0 now follows 1; at the end of a line what is carried on is the last value.
     ring = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1)).told
     average = np.array([[1.0, 2, 4, 8]])
-    repaired.move_average(ring, average, 1)
+    averaged.move_average(ring, average, 1)
     np.testing.assert_array_equal(average, [[8, 1, 2, 4]])
-    repaired.move_average(ring, average, -2)
+    averaged.move_average(ring, average, -2)
     np.testing.assert_array_equal(average, [[2, 4, 8, 1]])
     line = ucbf.UCBf(ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1)).told
     average = np.array([[1.0, 2, 4, 8]])
-    repaired.move_average(line, average, 2)
+    averaged.move_average(line, average, 2)
     np.testing.assert_array_equal(average, [[1, 1, 1, 2]])
-    repaired.move_average(line, average, -1)
+    averaged.move_average(line, average, -1)
     np.testing.assert_array_equal(average, [[1, 1, 2, 2]])
 
 
@@ -302,13 +302,13 @@ def test_averages_of_ucb_f_follow_where_the_fit_moves_all_of_f(monkeypatch):
     # The fit says that all of f is 1 less than it was believed: what follows after-state x is what followed x + 1.
     line = ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=4, n_actions=1, disturbance_range=(0, 0))
     agent = ucbf.UCBf(line.replace(model_error=2), estimator=OffsetPosterior())
-    average = agent.learner.learner.average
+    average = agent.learner.average
     before = np.arange(average.size, dtype=float).reshape(average.shape)
     average[:] = before
-    monkeypatch.setattr(repaired, "fit_offsets", lambda *given: 1)
-    monkeypatch.setattr(repaired, "look_ahead_of_pairs", lambda *given: None)
-    monkeypatch.setattr(repaired, "take_best_pair", lambda *given: False)
-    jit.source(repaired.repaired_ucb_f_renew)(agent.told, agent.learner)
+    monkeypatch.setattr(averaged, "refit", lambda *given: 1)
+    monkeypatch.setattr(averaged, "value_pairs", lambda *given: None)
+    monkeypatch.setattr(averaged, "ucb_f_greedy", lambda *given: False)
+    jit.source(averaged.ucb_f_renew)(agent.told, agent.learner)
     np.testing.assert_array_equal(average[:, :-1], before[:, 1:])
 
 
@@ -322,7 +322,7 @@ def test_how_far_a_new_fit_moved_most_of_f_by_hand():
         m.seen[0, pair, 1] = times
         m.likelihood[pair] = -99
         m.likelihood[pair, 2 + offset] = 0  # likelihoods are of -2..2
-    common_move = jit.source(offsets.common_move)  # only compiled functions call the compiled one
+    common_move = jit.source(fitting.common_move)  # only compiled functions call the compiled one
     assert common_move(agent.told, m) == 1
     m.seen[0, 2, 1] = 8
     assert common_move(agent.told, m) == -1
@@ -583,7 +583,7 @@ def test_pairs_from_which_an_edge_may_hide_w_are_left_out():
     # States 0 to 9, f wrong by 1 at most and W from -1 to 2: f - 2 is above 0 from 3 on, f + 3 below 9 up to 5.
     system = ucbf.System(np.arange(10).reshape(10, 1), 0.0, 1, "clip", model_error=2, disturbance_range=(-1, 2))
     agent = ucbf.UCBVIf(system, estimator=LinearFeatures("affine"))
-    assert np.flatnonzero(agent._shows_all[0, :, 0]).tolist() == [3, 4, 5]
+    assert np.flatnonzero(agent.model._shows_all[0, :, 0]).tolist() == [3, 4, 5]
 
 
 def test_how_a_fit_climbs_by_hand(monkeypatch):
@@ -592,11 +592,11 @@ def test_how_a_fit_climbs_by_hand(monkeypatch):
     # offsets.
     agent = ucbf.UCBVIf(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2), estimator=OffsetPosterior(iterations=3))
     moves, faiths, beliefs = [1, 0, -3], [], []
-    monkeypatch.setattr(offsets, "weigh", lambda told, m: None)
-    monkeypatch.setattr(offsets, "best_move", lambda told, m: moves[len(faiths) % 3])
-    monkeypatch.setattr(offsets, "recount", lambda told, m, move, faith: faiths.append((move, faith)))
-    monkeypatch.setattr(offsets, "learn_belief", beliefs.append)
-    climb, m = jit.source(offsets.climb), agent.learner.model
+    monkeypatch.setattr(fitting, "weigh", lambda told, m: None)
+    monkeypatch.setattr(fitting, "best_move", lambda told, m: moves[len(faiths) % 3])
+    monkeypatch.setattr(fitting, "recount", lambda told, m, move, faith: faiths.append((move, faith)))
+    monkeypatch.setattr(fitting, "learn_belief", beliefs.append)
+    climb, m = jit.source(fitting.climb), agent.learner.model
     assert climb(agent.told, m, 1.0) == -2
     assert faiths == [(1, 1), (0, 1), (-3, 1)]
     assert len(beliefs) == 3
@@ -638,11 +638,11 @@ def test_a_new_f_begins_a_new_comparison_of_residuals_whatever_the_prior():
     """What a prior was worth was taken from what was seen since, and residuals dated to before the first period."""
     prior = ucbf.Disturbance([0.2, 0.6, 0.2], low=-1)
     agent = ucbf.UCBVIf(tank(1, 4), estimator="LinearFeatures", prior=prior, prior_weight=500)
-    watch = agent.inner.watch
+    watch = agent.learner.watch
     ucbf.simulate(agent, ucbf.World(tank(2, 0), prior), 40)
-    begun = watch.steps[:, 0] - watch.periods[0, :, 0]
+    begun = watch.steps[0, :, 0] - watch.periods[0, 0, :, 0]
     assert (begun >= 0).all()
-    np.testing.assert_array_equal(watch.periods[1:, :, 0].sum(axis=0), begun)
+    np.testing.assert_array_equal(watch.periods[0, 1:, :, 0].sum(axis=0), begun)
     assert agent.model_check().residuals >= 0
 
 

@@ -30,7 +30,7 @@ def test_a_prior_counts_as_many_episodes_as_it_is_worth():
         agent.observe(0, 0, 0, w)
     np.testing.assert_array_equal(agent.q[0, :, 0], [(2 + 1) / 8, 1 + (2 + 3) / 8])
     pooled = ucbf.UCBVIf(system, prior=ucbf.Disturbance([0.5, 0.5]), prior_weight=4, stationary=True)
-    np.testing.assert_array_equal(pooled.learner.counts, [[4, 4]])
+    np.testing.assert_array_equal(pooled.learner.law.counts, [[4, 4]])
     for prior, message in [
         (3, "prior is 3; give a ucbf.Disturbance"),
         (ucbf.Disturbance(np.full((3, 2), 0.5)), "the law has 3 steps"),
@@ -82,9 +82,9 @@ def test_the_schedule_by_hand():
 def test_how_often_policies_are_renewed_by_default():
     # Bai et al.: 1/(2H(H+1)), for H = 3 one in 24. A plan is made anew when there is a twentieth more.
     system = puterman_inventory().system
-    assert ucbf.UCBf(system, renewal="few").inner.eta == pytest.approx(1 / 24)
-    assert ucbf.UCBVIf(system, renewal="few").inner.eta == 0.05
-    assert ucbf.UCBf(system).inner.eta == ucbf.UCBVIf(system).inner.eta == 0
+    assert ucbf.UCBf(system, renewal="few").learner.eta == pytest.approx(1 / 24)
+    assert ucbf.UCBVIf(system, renewal="few").learner.eta == 0.05
+    assert ucbf.UCBf(system).learner.eta == ucbf.UCBVIf(system).learner.eta == 0
 
 
 def test_what_is_known_of_w_moves_to_other_prices_with_what_an_edge_hid():
@@ -95,10 +95,11 @@ def test_what_is_known_of_w_moves_to_other_prices_with_what_an_edge_hid():
         for _ in range(3):
             agent.observe(h, 1, 0, 0)  # at least one was asked for
     moved = agent.moved_to(system.replace(discount=0.5))
-    for name in ("counts", "below", "above", "visits"):
-        np.testing.assert_array_equal(getattr(moved.inner, name), getattr(agent.inner, name), err_msg=name)
+    for name in ("counts", "below", "above"):
+        np.testing.assert_array_equal(getattr(moved.learner.law, name), getattr(agent.learner.law, name), err_msg=name)
+    np.testing.assert_array_equal(moved.learner.visits, agent.learner.visits)
     np.testing.assert_array_equal(moved.law.pmf, agent.law.pmf)
-    with pytest.raises(ValueError, match="an edge hid 9 disturbance"):
+    with pytest.raises(ValueError, match="a boundary hid 9 disturbance"):
         moved.certificate()
     fresh = ucbf.UCBVIf(system.replace(discount=0.5))
     assert (moved.q != fresh.q).any()
@@ -114,14 +115,15 @@ def test_deviations_by_hand():
     for _ in range(15):
         agent.observe(0, 0, 0, 0)
         agent.observe(0, 0, 0, 2)
-    assert not agent.inner.watch.groups.any()
+    assert not agent.learner.watch.groups.any()
     agent.observe(0, 3, 1, 2)
     deviation = 30 / 31
-    np.testing.assert_allclose(agent.inner.watch.groups[3], [1, deviation, deviation**2 - 1])
-    np.testing.assert_allclose(agent.inner.watch.groups[9 + 1], [1, deviation, deviation**2 - 1])
-    np.testing.assert_allclose(agent.inner.watch.tally, [1, (deviation**2 - 1) ** 2, 0, 0])
+    np.testing.assert_allclose(agent.learner.watch.groups[0, 3], [1, deviation, deviation**2 - 1])
+    np.testing.assert_allclose(agent.learner.watch.groups[0, 9 + 1], [1, deviation, deviation**2 - 1])
+    np.testing.assert_allclose(agent.learner.watch.tally, [[1, (deviation**2 - 1) ** 2]])
+    np.testing.assert_array_equal(agent.learner.watch.unused, [0, 0])
     # The mean moves by (2 - 1) / 31, the sum of squares about it by (2 - 1) (2 - 1 - 1/31).
-    np.testing.assert_allclose(agent.inner.watch.steps[0], [31, 0, 1 + 1 / 31, 30 + 30 / 31])
+    np.testing.assert_allclose(agent.learner.watch.steps[0, 0], [31, 0, 1 + 1 / 31, 30 + 30 / 31])
 
 
 def test_a_wrong_model_is_reported_with_where_and_how_strongly():
@@ -192,13 +194,13 @@ def test_periods_are_joined_by_hand():
     # 33 residuals do not fit into 32 periods of one each: they become periods of two, of which the last has one.
     agent = ucbf.UCBVIf(one_step(0, 40))
     agent.warm_start(np.arange(33)[:, None] % 5)
-    watch = agent.inner.watch
+    watch = agent.learner.watch
     assert watch.length[0] == 2
     x = np.arange(33) % 5
     pairs = np.append(x, 0).reshape(17, 2)
-    np.testing.assert_array_equal(watch.periods[1:18, 0, 1], pairs.sum(axis=1))
-    np.testing.assert_array_equal(watch.periods[1:18, 0, 2], (pairs**2).sum(axis=1))
-    np.testing.assert_array_equal(watch.periods[:, 0, 0], [0] + [2] * 16 + [1] + [0] * 15)
+    np.testing.assert_array_equal(watch.periods[0, 1:18, 0, 1], pairs.sum(axis=1))
+    np.testing.assert_array_equal(watch.periods[0, 1:18, 0, 2], (pairs**2).sum(axis=1))
+    np.testing.assert_array_equal(watch.periods[0, :, 0, 0], [0] + [2] * 16 + [1] + [0] * 15)
 
 
 def weeks(agent, rate, n, rng, stock=0):

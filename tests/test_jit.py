@@ -12,12 +12,11 @@ import ucbf
 from ucbf.kernels import jit
 
 ANSWER = """
-import numpy as np, ucbf
-from ucbf.kernels.repaired import take_best_pair
-told = ucbf.System(np.zeros((1, 2)), [[0.0, 1.0]], 1).mechanics
-value, policy = np.zeros((2, 1)), np.zeros((1, 1), np.int64)
-take_best_pair(told, np.zeros((1, 1, 2)), value, policy, 0, 1.0, 0.0, 9.0, True)
-print(policy[0, 0], sum(take_best_pair.stats.cache_hits.values()))
+import numpy as np
+from ucbf.kernels.loop import replace_policy
+acted = np.zeros((1, 1), np.int64)
+replace_policy(acted, np.ones((1, 1), np.int64))
+print(acted[0, 0], sum(replace_policy.stats.cache_hits.values()))
 """
 
 
@@ -29,7 +28,7 @@ def copy(tmp_path):
 
 
 def answer(copy, first=""):
-    """The better of two actions, 1; how often compiled code was found."""
+    """The action that was copied, 1; how often compiled code was found."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "kept")}
     done = subprocess.run(
         [sys.executable, "-c", first + ANSWER], capture_output=True, text=True, check=True, env=environment, cwd=copy

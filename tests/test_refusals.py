@@ -14,8 +14,8 @@ from ucbf.advice import suggested
 from ucbf.checks import integers
 from ucbf.cli_learn import _daily, _given, _slug
 from ucbf.errors import UserError, in_a_line
-from ucbf.grid import lattice
 from ucbf.policies import Policy
+from ucbf.spaces import lattice
 from ucbf.studies.engines import executor_of
 from ucbf.studies.spec import make_study, read_study
 from ucbf.studies.store import read_results
@@ -38,8 +38,8 @@ def series(n, spacing=None, begin=datetime(2024, 1, 1)):
 
 
 def box(**given):
-    usual = {"low": 0, "high": 1, "points": 3, "actions": [0.0], "horizon": 2, "boundary": "clip"}
-    return ucbf.Grid(lambda s, a: s, lambda s, a: s[:, 0], **{**usual, **given})
+    usual = {"low": [0], "high": [1], "points": 3, "actions": [0.0], "horizon": 2, "boundary": "clip"}
+    return ucbf.System(lambda s, a: s, lambda s, a: s[:, 0], **{**usual, **given})
 
 
 FOUR = data.episodes(series(8), horizon=2)
@@ -103,19 +103,24 @@ MISTAKES = {
         "terminal takes more than the states; it is paid once",
     ),
     "a state of other axes": (
-        lambda: box().rows("s", np.zeros((2, 2))),
+        lambda: box().space.rows("s", np.zeros((2, 2))),
         r"s has shape \(2, 2\); give \[d\] or \[N, d\] with d = 1",
     ),
     "a range without ends": (lambda: box(disturbance_range=3), "disturbance_range is 3; give .low, high."),
     "a range upside down": (lambda: box(disturbance_range=(1, 0)), "low must not exceed high"),
-    "samples of other axes": (lambda: box().plan(np.zeros((2, 2, 2))), r"samples has shape \(2, 2\); give \[n, d\]"),
-    "samples of other steps": (lambda: box().plan(np.zeros((3, 2, 1))), "samples has 3 steps and the system 2"),
-    "weights for some": (
-        lambda: box().plan([0.0, 0.1], [1.0]),
-        r"weights has shape \(1,\); give one for each",
+    "samples of other axes": (
+        lambda: ucbf.World(box(), ucbf.Disturbance(values=np.zeros((2, 2)))),
+        r"the law does not fit the system: disturbances has shape \(2, 2\); give \[n, d\] with d = 1",
     ),
-    "no weight at all": (lambda: box().plan([0.0, 0.1], [0.0, 0.0]), "there is nothing to plan with"),
-    "a weight below nothing": (lambda: box().plan([0.0, 0.1], [2.0, -1.0]), "there is nothing to plan with"),
+    "samples of other steps": (
+        lambda: ucbf.World(box(), ucbf.Disturbance(np.full((3, 2), 0.5), values=[[0.0], [0.1]])),
+        "the law has 3 steps and the system 2",
+    ),
+    "weights for some": (
+        lambda: ucbf.Disturbance([1.0], values=[[0.0], [0.1]]),
+        "pmf has 1 probabilities for 2 values; give one for each",
+    ),
+    "values that are no rows": (lambda: ucbf.Disturbance(values=[0.0, 0.1]), r"values has shape \(2,\); give \[n, d\]"),
     "a proof of what is hidden": (
         lambda: ucbf.simulate(ucbf.UCBVIf(SHOP.system), SHOP.world(), 9, censored=True, stop_when=1.0),
         "nothing can be certified of what an edge hides",
@@ -198,7 +203,8 @@ def test_things_say_what_they_are():
     assert series(2, timedelta(days=1)).place(1) == "2024-01-02"
     assert repr(FOUR).startswith("Episodes(4 of 2 steps, from ")
     assert repr(FOUR.part(0, 0)) == "Episodes(0 of 2 steps, from none)"
-    assert repr(box()) == "Grid([0, 1], 3 points, 1 actions, horizon 2)"
+    said = "System(3 points of [0, 1], 1 actions, horizon 2, boundary 'clip', model_error 0)"
+    assert repr(box()) == said
     assert repr(ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system))) == "Controller(inventory, unit 1, UCBVI-f)"
 
 
@@ -222,7 +228,7 @@ def test_the_first_probability_that_is_wrong_is_named():
 
 
 def test_a_disturbance_of_other_axes_is_refused():
-    agent = ucbf.GridAgent(box())
+    agent = ucbf.UCBVIf(box())
     with pytest.raises(ValueError, match=r"disturbance has shape \(2,\); give \[d\] with d = 1"):
         agent.observe(0, [0.5], 0, [0.5], disturbance=[0.0, 0.0])
 

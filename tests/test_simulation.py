@@ -30,7 +30,7 @@ def step_by_step(agent, world, episodes, seed, after_the_episode=False):
         s, seen = int(starts[k]), []
         for h in range(system.horizon):
             a = agent.act(h, s + o)
-            z = m.after[h % len(m.after), s, a] + int(system.fold(w[k, h]))
+            z = m.after[h % len(m.after), s, a] + int(system.bins.index(w[k, h]))
             s_next = int(m.next_state[z])
             reward[k] += system.discount**h * (system.reward[h, s, a] + m.landing[h % len(m.landing), z])
             seen.append((h, s + o, a, s_next + o, int(w[k, h])))
@@ -286,7 +286,7 @@ def test_an_agent_learns_in_any_environment_whose_mechanics_are_stated():
     agent = ucbf.UCBf(system)
     seen = []
     with pytest.warns(ucbf.CensoredWarning):
-        reward = ucbf.learn(agent, Shower(), 300, seed=0, progress=lambda done, of: seen.append(done))
+        reward = ucbf.train(agent, Shower(), 300, seed=0, progress=lambda done, of: seen.append(done)).reward
     assert reward.shape == (300,)
     assert seen[-1] == 300
     world = ucbf.World(system, ucbf.Disturbance([1 / 3] * 3, low=-1))
@@ -299,7 +299,7 @@ def test_the_gymnasium_view_of_a_world_teaches_what_its_disturbances_teach():
     world = puterman_inventory()
     agent, replayed = ucbf.UCBf(world.system), ucbf.UCBf(world.system)
     env = Noting(WorldEnv(world))
-    ucbf.learn(agent, env, 50, seed=2)
+    ucbf.train(agent, env, 50, seed=2)
     replayed.warm_start(np.reshape(env.seen, (50, 3)))
     np.testing.assert_array_equal(agent.q, replayed.q)
 
@@ -322,9 +322,9 @@ class Noting(gymnasium.Wrapper):
 def test_agent_and_environment_are_told_apart():
     agent = ucbf.UCBf(puterman_inventory().system)
     with pytest.raises(TypeError, match="agent is .*; give an agent, such as"):
-        ucbf.learn(Shower(), agent, 5)
+        ucbf.train(Shower(), agent, 5)
     with pytest.raises(TypeError, match="env is .*; give a Gymnasium environment"):
-        ucbf.learn(agent, puterman_inventory(), 5)
+        ucbf.train(agent, puterman_inventory(), 5)
 
 
 def test_an_environment_of_other_sizes_is_refused():
@@ -332,7 +332,7 @@ def test_an_environment_of_other_sizes_is_refused():
     with pytest.raises(
         ValueError, match=r"observation_space is Discrete\(11, start=30\), but the agent's system has 4"
     ):
-        ucbf.learn(agent, Shower(), 5)
+        ucbf.train(agent, Shower(), 5)
 
 
 @pytest.mark.parametrize(("n", "start"), [(5, 0), (6, 1), (5, 1)])
@@ -340,7 +340,7 @@ def test_spaces_of_another_size_or_beginning_are_refused(n, start):
     env = SimpleNamespace(reset=None, step=None, observation_space=SimpleNamespace(n=n, start=start), action_space=None)
     agent = ucbf.UCBVIf(ucbf.System(lambda s, a: s, 0.0, 1, n_states=6, n_actions=1))
     with pytest.raises(ValueError, match="but the agent's system has 6 starting at 0"):
-        ucbf.learn(agent, env, 1)
+        ucbf.train(agent, env, 1)
 
 
 def test_the_gap_is_that_of_the_world_whatever_the_agent_was_told_of_the_end():

@@ -71,9 +71,11 @@ def test_a_system_keeps_its_own_copy_of_the_arrays_it_was_given():
 
 def test_boundaries():
     z = np.array([-2, -1, 0, 3, 4, 9])
-    np.testing.assert_array_equal(build(boundary="wrap").meet_boundary(z), [2, 3, 0, 3, 0, 1])
-    np.testing.assert_array_equal(build(boundary="clip").meet_boundary(z), [0, 0, 0, 3, 3, 3])
-    np.testing.assert_array_equal(build(boundary="clip", state_offset=-1).meet_boundary(z), [0, 0, 1, 3, 3, 3])
+    np.testing.assert_array_equal(build(boundary="wrap").space.index_of_raw(z[:, None]), [2, 3, 0, 3, 0, 1])
+    np.testing.assert_array_equal(build(boundary="clip").space.index_of_raw(z[:, None]), [0, 0, 0, 3, 3, 3])
+    offset = build(boundary="clip", state_offset=-1).space
+    np.testing.assert_array_equal(offset.index_of_raw(z[:, None] + 1), [0, 0, 1, 3, 3, 3])
+    np.testing.assert_array_equal(offset.meet_boundary(z[:, None])[:, 0], [-1, -1, 0, 2, 2, 2])
 
 
 def test_a_boundary_nobody_stated_is_wrap_only_where_it_cannot_matter():
@@ -111,7 +113,7 @@ def test_landing_may_be_an_array_over_the_raw_states_or_differ_by_step():
 
 def test_measured_disturbances_beyond_what_a_clipped_space_can_show_count_as_its_end():
     system = build(boundary="clip", f=lambda s, a: s, n_states=4, n_actions=2)
-    np.testing.assert_array_equal(system.fold([-99, -3, 0, 3, 99]), [0, 0, 3, 6, 6])
+    np.testing.assert_array_equal(system.bins.index([-99, -3, 0, 3, 99]), [0, 0, 3, 6, 6])
 
 
 BAD = [
@@ -144,7 +146,10 @@ BAD = [
     ({"landing": [1.0, 2.0], "boundary": "strict"}, r"landing has shape \(2,\); over the raw states 0\.\.3"),
     ({"landing": lambda z: z}, r"landing under boundary 'wrap' needs disturbance_range=\(low, high\)"),
     ({"landing": lambda z: z, "disturbance_range": (0, 9)}, "10 disturbances wrap onto 4 states"),
-    ({"f": lambda s, a: np.zeros(3), "n_states": 4, "n_actions": 2}, r"returned shape \(3,\); write it with numpy"),
+    (
+        {"f": lambda s, a: np.zeros(3), "n_states": 4, "n_actions": 2},
+        r"returned shape \(3,\); it must be \(4, 2\)",
+    ),
     ({"f": [[0, 2**40]] * 4, "boundary": "clip"}, "raw states; at most"),
     ({"f": np.full((4, 2), 1e300)}, r"f at step 0, state 0, action 0 is 1e\+300; entries must stay within ±2\*\*53"),
     ({"f": np.full((4, 2), 2**62)}, "entries must stay within"),
@@ -225,8 +230,8 @@ def test_every_transition_lands_where_the_boundary_says(world, data):
     s = data.draw(st.integers(0, system.n_states - 1))
     a = data.draw(st.sampled_from(np.flatnonzero(system.allowed[h, s]).tolist()))
     w = data.draw(st.integers(world.law.low, world.law.high))
-    z = m.after[h % len(m.after), s, a] + int(system.fold(w))
-    assert m.next_state[z] == system.meet_boundary(system.f[h, s, a] + np.array([w]))[0]
+    z = m.after[h % len(m.after), s, a] + int(system.bins.index(w))
+    assert m.next_state[z] == system.space.index_of_raw(system.f[h, s, a] + np.array([[w]]) - system.state_offset)[0]
     if system.landing is not None:
         assert z + system.raw_states[0] == system.f[h, s, a] + w
 

@@ -218,8 +218,8 @@ def test_sizes_of_the_others_by_hand():
 def test_a_shower_in_half_degrees():
     # From 37 and a turn of half a degree, warmer by 0.5: 38 is within 37 to 39; from 39 it is 40, which is not.
     shower = Shower(unit=0.5, coldest=30, hottest=45)
-    assert shower.system.step(0, 74 - 60, 2, 1) == (76 - 60, 1.0)
-    assert shower.system.step(0, 78 - 60, 2, 1) == (80 - 60, -1.0)
+    assert shower.system.advance(0, 74 - 60, 2, 1) == (76 - 60, 1.0)
+    assert shower.system.advance(0, 78 - 60, 2, 1) == (80 - 60, -1.0)
 
 
 def test_the_usual_parameters_of_ready_systems():

@@ -123,17 +123,23 @@ def test_base_stock_by_its_critical_ratio():
     np.testing.assert_array_equal(waits.rules(law)["base-stock"][0], np.maximum(1 - np.arange(-9, 13), 0))
 
 
-def test_a_grid_discounts_what_is_paid_and_its_end():
+def test_a_box_discounts_what_is_paid_and_its_end():
     # x' = x + u + w on 0..8, reward 3x - u, landing z/2, end 4x, γ = 0.5, u = 1 always. From 2 with W = 0, 1:
     # 6 - 1 + 3/2 = 6.5; then from 3: 9 - 1 + 5/2 = 10.5; the end is 5: 20. 6.5 + 10.5/2 + 20/4 = 16.75.
-    grid = ucbf.Grid(
-        lambda s, a: s + a, lambda s, a: 3 * s[:, 0] - a[:, 0], 2, 0, 8, 9, [1.0], landing=lambda z: z[:, 0] / 2,
-        terminal=lambda s: 4 * s[:, 0], discount=0.5, disturbance_range=(0, 1),
-    )  # fmt: skip
-    plan = grid.plan([[[0.0]], [[1.0]]])
-    assert plan.rollout([[2.0]], [[[0.0], [1.0]]]) == pytest.approx([16.75])
-    assert plan.value(0, [2.0]) == pytest.approx(16.75)
-    env = gymnasium.make("ucbf/Grid-v0", grid=grid, noise=lambda rng, h: [float(h)], start=[2.0])
-    env.reset(seed=0)
-    rewards = [env.step(0)[1] for _ in range(2)]
-    assert rewards == pytest.approx([6.5, 10.5 + 0.5 * 20])
+    for points, values in ((9, [[0.0], [1.0]]), (None, [[0], [1]])):
+        box = ucbf.System(
+            lambda s, a: s + a[:, None], lambda s, a: 3 * s[:, 0] - a, 2, "clip", low=[0], high=[8], points=points,
+            actions=[1], landing=lambda z: z[:, 0] / 2, terminal=lambda s: 4 * s[:, 0], discount=0.5,
+            disturbance_range=(0, 1),
+        )  # fmt: skip
+        world = ucbf.World(box, ucbf.Disturbance([[1, 0], [0, 1]], values=values), start=[2])
+        plan = ucbf.optimal(world)
+        if points:
+            assert plan.rollout([[2.0]], [[[0.0], [1.0]]]) == pytest.approx([16.75])
+        assert plan.value_at(0, [2]) == pytest.approx(16.75)
+        assert ucbf.replay(plan, [values], start=[2], carry=False).reward == pytest.approx([16.75])
+        assert ucbf.simulate(ucbf.UCBVIf(box), world, 1).reward == pytest.approx([16.75])
+        env = gymnasium.make("ucbf/World-v0", world=world)
+        env.reset(seed=0)
+        rewards = [env.step(0)[1] for _ in range(2)]
+        assert rewards == pytest.approx([6.5, 10.5 + 0.5 * 20])

@@ -68,13 +68,13 @@ def targets(room: Path) -> Iterator[Target]:
     shop = ucbf.systems.Inventory(capacity=6, max_demand=3, horizon=2)
     ucbf.Controller(shop, ucbf.UCBVIf(shop.system)).save(room / "controller.npz")
     yield Target("controller", room / "controller.npz", lambda: agent_state(room / "controller.npz"), True)
-    grid = ucbf.Grid(lambda s, a: s, lambda s, a: s[:, 0], low=0, high=1, points=4, actions=[0.0], horizon=2,
-                     boundary="clip", disturbance_range=([-0.5], [0.5]))  # fmt: skip
-    on_grid = ucbf.GridAgent(grid)
-    on_grid.warm_start(np.array([[[0.1], [-0.2]]]))
-    on_grid.save(room / "grid.npz")
-    path = room / "grid.npz"
-    yield Target("agent of a grid", path, lambda: ucbf.GridAgent.load(path, grid).counts.tobytes(), True)
+    box = ucbf.System(lambda s, a: s, lambda s, a: s[:, 0], low=[0], high=[1], points=4, actions=[0.0], horizon=2,
+                      boundary="clip", disturbance_range=([-0.5], [0.5]))  # fmt: skip
+    in_a_box = ucbf.UCBVIf(box)
+    in_a_box.warm_start(np.array([[[0.1], [-0.2]]]))
+    in_a_box.save(room / "box.npz")
+    path = room / "box.npz"
+    yield Target("agent in a box", path, lambda: ucbf.load(path, system=box).learner.law.counts.tobytes(), True)
     whole = room / "study"
     run(whole)
     for kind in ("runs", "curves"):

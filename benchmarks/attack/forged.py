@@ -27,7 +27,7 @@ class Original(NamedTuple):
 
 
 def originals(room: Path, seed: int) -> Iterator[Original]:
-    """Every agent that has learned a little, in a space of every kind; a controller; an agent of a grid."""
+    """Every agent that has learned a little, in a space of every kind; a controller; an agent in a box."""
     world = ucbf.random_world(n_states=6, n_actions=2, horizon=3, max_disturbance=2, lipschitz=None, seed=seed)
     law = ucbf.Disturbance([0.3, 0.3, 0.4])
     for boundary in ("wrap", "clip"):
@@ -43,12 +43,12 @@ def originals(room: Path, seed: int) -> Iterator[Original]:
     shop = ucbf.systems.Inventory(capacity=6, max_demand=3, horizon=2)
     ucbf.Controller(shop, ucbf.UCBVIf(shop.system)).save(room / "controller.npz")
     yield Original("controller", room / "controller.npz", {})
-    grid = ucbf.Grid(lambda s, a: s, lambda s, a: s[:, 0], low=0, high=1, points=4, actions=[0.0], horizon=2,
-                     boundary="clip", disturbance_range=([-0.5], [0.5]))  # fmt: skip
-    agent = ucbf.GridAgent(grid)
+    box = ucbf.System(lambda s, a: s, lambda s, a: s[:, 0], low=[0], high=[1], points=4, actions=[0.0], horizon=2,
+                      boundary="clip", disturbance_range=([-0.5], [0.5]))  # fmt: skip
+    agent = ucbf.UCBVIf(box)
     agent.warm_start(np.array([[[0.1], [-0.2]]]))
-    agent.save(room / "grid.npz")
-    yield Original("agent of a grid", room / "grid.npz", {"grid": grid})
+    agent.save(room / "box.npz")
+    yield Original("agent in a box", room / "box.npz", {"system": box})
 
 
 def tried(original: Original, content: bytes) -> str:

@@ -140,7 +140,7 @@ def a_door(seed: str) -> str:
     world = {"n_states": 5, "n_actions": 2, "horizon": 3, "max_disturbance": 2, "lipschitz": 0.25, "seed": 0}
     common = {"capacity": 6, "horizon": 2, "unit": 1, "max_demand": 4, "price": 3.0, "holding": 0.5}
     controller = ucbf.Controller(shop, ucbf.UCBVIf(shop.system))
-    series, on_grid = data.read_series(np.arange(30.0)), ucbf.GridAgent(ucbf.Grid(**box))
+    series, in_a_box = data.read_series(np.arange(30.0)), ucbf.UCBVIf(ucbf.System(**box))
     doors: tuple[Callable[[], object], ...] = (
         lambda: ucbf.random_world(**tamper.each(world)),
         lambda: ucbf.Disturbance(tamper([0.5, 0.5]), low=tamper(0)),
@@ -151,8 +151,8 @@ def a_door(seed: str) -> str:
         lambda: ucbf.corrupt(tamper(shop.system), tamper(2), seed=tamper(0)),
         lambda: systems.Inventory(**tamper.each(common)).system,
         lambda: systems.SYSTEMS[kind](**tamper.each({"horizon": 2, "unit": 1})).system,
-        lambda: ucbf.Grid(**tamper.each(box)),
-        lambda: on_grid.observe(tamper(0), tamper([0.5]), tamper(0), tamper([0.6]), tamper([0.1])),
+        lambda: ucbf.System(**tamper.each(box)),
+        lambda: in_a_box.observe(tamper(0), tamper([0.5]), tamper(0), tamper([0.6]), tamper([0.1])),
         lambda: controller.act(tamper(0), tamper(2.0)),
         lambda: controller.observe(tamper(0), tamper(2.0), tamper(1.0), tamper(2.0), tamper(1.0)),
         lambda: data.read_series(tamper([1.0, 2.0]), least=tamper(0), rows=tamper(2)),

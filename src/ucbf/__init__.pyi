@@ -2,7 +2,7 @@ from ucbf import advice as advice
 from ucbf import data as data
 from ucbf import estimators as estimators
 from ucbf import figures as figures
-from ucbf import grid as grid
+from ucbf import laws as laws
 from ucbf import policies as policies
 from ucbf import systems as systems
 from ucbf import theory as theory
@@ -27,9 +27,6 @@ from ucbf.certificates import Certificate as Certificate
 from ucbf.controller import Controller as Controller
 from ucbf.controller import load as load
 from ucbf.disturbance import Disturbance as Disturbance
-from ucbf.grid import Grid as Grid
-from ucbf.grid import GridAgent as GridAgent
-from ucbf.grid import GridPlan as GridPlan
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan
@@ -38,11 +35,10 @@ from ucbf.planning import evaluate as evaluate
 from ucbf.planning import greedy as greedy
 from ucbf.planning import optimal as optimal
 from ucbf.policies import Policy as Policy
-from ucbf.simulation import Replay as Replay
 from ucbf.simulation import Run as Run
-from ucbf.simulation import learn as learn
 from ucbf.simulation import replay as replay
 from ucbf.simulation import simulate as simulate
+from ucbf.simulation import train as train
 from ucbf.studies.paper import figure1 as figure1
 from ucbf.studies.paper import figure2 as figure2
 from ucbf.studies.runner import run_study as run_study

@@ -2,9 +2,9 @@
 
 n is the agent's clock: for an agent that is told f, the episodes or updates so far; for one that is not,
 the visits of the pair. H is the horizon, ζ the model error, L the Lipschitz constant of what follows a raw next state
-(:func:`lipschitz_ahead`; without landing rewards and discount that of V*), ι = log(SAH/p), ℓ = log(5SAHK/p), d the rate
-at which an estimate of f improves. The theorems say "for a large enough c"; the c of the table are what is usual, and
-:func:`ucbf.certificates.valid_scale` says which are proved for UCB-f.
+(:func:`ucbf.lipschitz.lipschitz_ahead`; without landing rewards and discount that of V*), ι = log(SAH/p),
+ℓ = log(5SAHK/p), d the rate at which an estimate of f improves. The theorems say "for a large enough c"; the c of the
+table are what is usual, and :func:`ucbf.certificates.valid_scale` says which are proved for UCB-f.
 
 ===========  ==========================  ===========  ==========  =====================================
 name         width                       floor        c if None   source
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import frozen, one_of, real
+from ucbf.lipschitz import lipschitz_ahead
 from ucbf.system import System
 from ucbf.units import Units
 
@@ -74,42 +75,3 @@ def bonus_of(
     }[name]
     floor = {"theorem": L * zeta, "experiment": c * zeta * L, "published": c * zeta / 2 * L}.get(name, 0.0)
     return Bonus(frozen(width * np.ones(H)), float(floor))
-
-
-def lipschitz_of(system: System, units: Units) -> float:
-    """L of V*: as the user gave it, else the largest of :func:`value_constants`."""
-    return system.lipschitz if system.lipschitz is not None else float(value_constants(system, units).max())
-
-
-def lipschitz_ahead(system: System, units: Units) -> float:
-    """The constant of what follows a raw next state, landing(z) + γ V*_{h+1}: what an error of f costs, a state.
-
-    It is not that of V*: where every action leads to the same place whatever the state, V* is level, and an f that is
-    wrong by one state may still meet quite another landing reward.
-    """
-    landing = 0.0 if system.landing is None else steepest(system.landing)
-    later = value_constants(system, units)[1:].max() if system.lipschitz is None else system.lipschitz
-    return float(landing + system.discount * later)
-
-
-def value_constants(system: System, units: Units) -> NDArray[np.float64]:
-    """[H+1] of V*_h: ``L_h <= L_r + L_f (L_landing + γ L_{h+1})``, which needs no V*, capped by the range of values.
-
-    The recursion compares neighbouring states under the same action. Where they may have different actions,
-    or where a wrapped neighbour may be at the other end, the range of values is all that can be said.
-    """
-    spread = units.scale * system.horizon
-    if system.boundary == "wrap" or not system.allowed.all() or system.n_states == 1:
-        return np.full(system.horizon + 1, spread)
-    L_f, L_r = steepest(system.f), steepest(system.reward)
-    L_landing = 0.0 if system.landing is None else steepest(system.landing)
-    constants = np.empty(system.horizon + 1)
-    constants[-1] = steepest(system.terminal[None])
-    for h in range(system.horizon - 1, -1, -1):
-        constants[h] = min(spread, L_r + L_f * (L_landing + system.discount * constants[h + 1]))
-    return constants
-
-
-def steepest(table: NDArray[np.generic]) -> float:
-    """The largest difference of neighbouring states, in a table with steps first and states second."""
-    return float(np.abs(np.diff(table, axis=1)).max(initial=0))

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.bonuses import lipschitz_ahead, log_term
+from ucbf.bonuses import log_term
 from ucbf.checks import numbers, real
 from ucbf.kernels.types import Mechanics
+from ucbf.lipschitz import lipschitz_ahead
 from ucbf.system import System
-from ucbf.units import Units, reward_range, sliding, units_of
+from ucbf.units import Units, following, over_disturbances, reward_range, sliding, units_of
 
 Array = NDArray[np.float64]
 FORMS = ("bernstein", "hoeffding")
@@ -73,20 +74,17 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     told: the mechanics as the agent was told them, in its own units.
     """
     H, S, X = told.horizon, system.n_states, told.n_after
-    possible = system.n_possible
     up = low = told.terminal
     for h in range(H - 1, -1, -1):
         counts = evidence.counts[h % len(evidence.counts)]
-        after, reward = told.after[h % len(told.after)], told.reward[h % len(told.reward)]
-        landing = told.landing[h % len(told.landing)]
-        error = _Error(counts, p, 2 * X * H, form, _distinct(system, evidence.counts))
+        reward, landing = told.reward[h % len(told.reward)], told.landing[h % len(told.landing)]
+        error = _Error(system, told, counts, p, 2 * X * H, form, _distinct(system, evidence.counts))
         above = _within(system, told, landing + told.discount * up[told.next_state], 1)
         below = _within(system, told, landing + told.discount * low[told.next_state], -1)
-        best = error.above(above, possible)
-        worst = -error.above(-below, possible)
-        up = np.minimum((reward + best[after]).max(axis=1), units.cap[h])
+        best, worst = error.above(above), -error.above(-below)
+        up = np.minimum((reward + following(told, best, h)).max(axis=1), units.cap[h])
         chosen = np.arange(S), evidence.policy[h]
-        low = reward[chosen] + worst[after[chosen]]
+        low = reward[chosen] + following(told, worst, h)[chosen]
     upper, lower = up * units.scale, np.minimum(low, up) * units.scale
     return Certificate(upper, lower, upper - lower, p)
 
@@ -97,9 +95,10 @@ def _distinct(system: System, counts: Array) -> int:
     uneven = bool(np.ptp(counts.sum(axis=1)))
     if not (pooled or uneven or system.slack):
         return 0
-    if system.disturbance_range is None:
-        return system.n_possible
-    return min(system.n_possible, system.disturbance_range[1] - system.disturbance_range[0] + 1)
+    possible = system.bins.n_possible
+    if system.disturbance_range is None or not system.space.is_line:
+        return possible
+    return min(possible, int(system.disturbance_range[1]) - int(system.disturbance_range[0]) + 1)
 
 
 def _within(system: System, told: Mechanics, raw: Array, sign: int) -> Array:
@@ -124,31 +123,48 @@ def log_share(n: float, shares: int, p: float) -> float:
 class _Error:
     """The error of the mean of one step's counts."""
 
-    def __init__(self, counts: Array, p: float, shares: int, form: str, distinct: int) -> None:
+    def __init__(
+        self, system: System, told: Mechanics, counts: Array, p: float, shares: int, form: str, distinct: int
+    ) -> None:
+        self.system, self.told = system, told
         self.counts, self.n, self.form, self.distinct = counts, float(counts.sum()), form, distinct
         if self.n:
             self.log = log_share(self.n, shares, p)
 
-    def above(self, raw: Array, possible: int) -> Array:
-        """[X] what the mean of ``raw`` [Z] over the disturbances, of which so many may occur, is at most."""
-        reach = raw[: len(raw) - len(self.counts) + possible]
-        most, least = (sliding(pick, reach, possible) for pick in (np.maximum, np.minimum))
+    def above(self, raw: Array) -> Array:
+        """[X] what the mean of ``raw`` [Z] over the disturbances, of which some may occur, is at most."""
+        most, least = (over_disturbances(pick, raw, self.system) for pick in (np.maximum, np.minimum))
         if self.n < 2:
             return most
-        pmf, middle = self.counts / self.n, float(reach.mean())
+        pmf, middle = self.counts / self.n, float(self._reach(raw).mean())
         raw = raw - middle  # squares of large numbers would swallow what they differ by
-        mean = np.correlate(raw, pmf, "valid")
+        mean = self._mean(raw, pmf)
         spread, n = most - least, self.n
         if self.distinct:
             error = spread * np.sqrt((self.distinct * np.log(2) + self.log) / (2 * n))
         elif self.form == "hoeffding":
             error = spread * np.sqrt(self.log / (2 * n))
         else:
-            variance = np.maximum(np.correlate(raw * raw, pmf, "valid") - mean * mean, 0) * n / (n - 1)
+            variance = np.maximum(self._mean(raw * raw, pmf) - mean * mean, 0) * n / (n - 1)
             log = self.log + np.log(2)
             error = np.sqrt(2 * variance * log / n) + 7 * spread * log / (3 * (n - 1))
         bound: Array = np.minimum(middle + mean + error, most)
         return bound
+
+    def _reach(self, raw: Array) -> Array:
+        """What of [Z] can be reached by disturbances that may occur."""
+        return raw[: len(raw) - len(self.counts) + self.system.bins.n_possible] if self.system.space.is_line else raw
+
+    def _mean(self, raw: Array, pmf: Array) -> Array:
+        """[X] the mean of ``raw`` [Z] over the disturbances, by their probabilities [R]."""
+        if self.system.space.is_line:
+            return np.correlate(raw, pmf, "valid")
+        told, length = self.told, self.told.n_after // len(self.told.rows)
+        first = (told.rows[:, None] + np.arange(length)).ravel()
+        mean = np.zeros(told.n_after)
+        for j in np.flatnonzero(pmf):
+            mean += pmf[j] * raw[first + told.offsets[j]]
+        return mean
 
 
 # -- the paper's own bound, of UCB-f ----------------------------------------------------------------------

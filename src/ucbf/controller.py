@@ -11,10 +11,12 @@ from ucbf.agents import restored
 from ucbf.agents.base import Agent
 from ucbf.agents.informed import InformedAgent
 from ucbf.checks import numbers, real, whole
-from ucbf.estimators.base import Named
+from ucbf.laws import Law
+from ucbf.models import Model
 from ucbf.planning import lowest_best
 from ucbf.policies import Policy
 from ucbf.saving import LARGEST_FILE, Preset, read, said, write
+from ucbf.system import System
 from ucbf.systems import SYSTEMS, Ready
 
 
@@ -94,7 +96,7 @@ class Controller:
         if not low - ready.unit / 2 <= amount <= high + ready.unit / 2:
             raise ValueError(f"{ready.amount_name} is {amount:g}; it must be {low:g} to {high:g} ({ready.limits})")
         w = int(ready.sign * (ready.units(np.clip(amount, low, high)) - ready.expected[h]))
-        landed = int(system.step(h, s - system.state_offset, a, w)[0]) + system.state_offset
+        landed = int(system.advance(h, s - system.state_offset, a, w)[0]) + system.state_offset
         if abs(landed - after) > 1:  # one is what rounding may do
             raise ValueError(
                 f"from {ready.state_name} {state:g} with {ready.action_name} {action:g} and {ready.amount_name} "
@@ -119,9 +121,11 @@ class Controller:
 def load(
     path: str | os.PathLike[str],
     agent: type[Agent] | None = None,
-    estimator: Named | None = None,
+    estimator: Model | None = None,
     ready: type[Ready] | None = None,
     largest: int = LARGEST_FILE,
+    system: System | None = None,
+    law: Law | None = None,
 ) -> Any:
     """The agent saved at ``path``, or the :class:`Controller`; it goes on, bit for bit, as if it had never stopped.
 
@@ -139,9 +143,13 @@ def load(
     largest
         The most bytes that the file may unpack to, and that a table of its system may take; a larger one is refused
         before room is made for it.
+    system
+        The system as it was, for an agent in a box with continuous axes: its functions are not saved.
+    law
+        A way of knowing W, new and with the parameters of the one that was saved, where that is not one of ucbf's own.
     """
-    saved = read(path, whole("largest", largest, 1))
-    made = restored(path, saved, agent, estimator)
+    saved = read(path, whole("largest", largest, 1), system)
+    made = restored(path, saved, agent, estimator, law)
     if saved.preset is None:
         return made
     kind = SYSTEMS.get(saved.preset.kind) if ready is None else ready

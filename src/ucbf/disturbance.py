@@ -1,41 +1,60 @@
-"""The law of W: a probability for each integer, the same at every step or one row a step."""
+"""The distribution of W: a probability for each of its values, the same at every step or one row a step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, numbers, whole
+from ucbf.spaces import Bins
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Disturbance:
-    """P(W_h = low + i) = pmf[h, i].
+    """P(W_h = values[i]) = pmf[h, i].
 
     Parameters
     ----------
     pmf
-        [n], or [H, n] for a law that differs by step. Each row is non-negative and sums to one.
+        [n], or [H, n] for a distribution that differs by step. Each row is non-negative and sums to one. All values
+        alike, if None.
     low
-        The smallest value of W; it may be negative.
+        On a line: the smallest value of W, which then takes the whole numbers from it on; it may be negative.
+    values
+        In a box: [n, d] the values of W. Samples, for instance.
 
     Examples
     --------
     >>> demand = Disturbance([0.25, 0.5, 0.25], low=-2)     # W = -demand, demand in 0..2
     >>> demand.low, demand.high, demand.mean()
     (-2, 0, -1.0)
+    >>> Disturbance(values=[[0.1, 0.0], [0.3, -0.2]]).mean()
+    array([ 0.2, -0.1])
     """
 
     pmf: NDArray[np.float64]  # [1 or H, n]
-    low: int
+    values: NDArray[Any]  # [n] whole numbers, or [n, d]
 
-    def __init__(self, pmf: ArrayLike, low: int = 0) -> None:
+    def __init__(self, pmf: ArrayLike | None = None, low: int = 0, values: ArrayLike | None = None) -> None:
+        places: NDArray[Any] | None = None if values is None else numbers("values", values)
+        if places is not None:
+            if places.ndim != 2 or not places.size:
+                raise ValueError(f"values has shape {places.shape}; give [n, d]: a row for each value of W")
+            if low:
+                raise TypeError("low and values were both given; values says where W begins")
+            if pmf is None:
+                pmf = np.full(len(places), 1 / len(places))
+        elif pmf is None:
+            raise TypeError("neither pmf nor values was given; give the probabilities of W, or its values")
         table = numbers("pmf", pmf)
         if table.ndim not in (1, 2) or table.size == 0:
             raise ValueError(f"pmf has shape {table.shape}; give [n], or [H, n] for a law per step")
         table = np.atleast_2d(table)
+        if places is not None and table.shape[1] != len(places):
+            raise ValueError(f"pmf has {table.shape[1]} probabilities for {len(places)} values; give one for each")
         if (table < 0).any():
             h, i = np.argwhere(table < 0)[0]
             raise ValueError(f"pmf[{h}, {i}] is {table[h, i]:g}; probabilities must not be negative")
@@ -44,32 +63,49 @@ class Disturbance:
         if len(wrong):
             h = wrong[0]
             raise ValueError(f"row {h} of pmf sums to {sums[h]:.12g}; it must sum to 1: divide it by its sum")
+        if places is None:
+            places = np.arange(table.shape[1]) + whole("low", low)
         object.__setattr__(self, "pmf", frozen(table))
-        object.__setattr__(self, "low", whole("low", low))
+        object.__setattr__(self, "values", frozen(np.asarray(places)))
+
+    @classmethod
+    def over(cls, bins: Bins, pmf: NDArray[np.float64]) -> Disturbance:
+        """A distribution over the disturbances that a system tells apart."""
+        return cls(pmf, low=int(bins.values[0])) if bins.is_line else cls(pmf, values=bins.values)
 
     @property
-    def high(self) -> int:
-        """The largest value of W."""
-        return self.low + len(self.pmf[0]) - 1
+    def is_line(self) -> bool:
+        """Whether W is a number, not a row."""
+        return self.values.ndim == 1
 
     @property
-    def values(self) -> NDArray[np.int64]:
-        """[n]: low..high."""
-        return np.arange(self.low, self.high + 1)
+    def low(self) -> Any:
+        """The smallest value of W; of each part, [d], if it is a row."""
+        return int(self.values[0]) if self.is_line else self.values.min(axis=0)
 
-    def mean(self, h: int = 0) -> float:
-        """E[W_h]."""
-        return float(self.pmf[h % len(self.pmf)] @ self.values)
+    @property
+    def high(self) -> Any:
+        """The largest value of W; of each part, [d], if it is a row."""
+        return int(self.values[-1]) if self.is_line else self.values.max(axis=0)
 
-    def draw(self, uniforms: ArrayLike) -> NDArray[np.int64]:
-        """[K, H] disturbances from [K, H] uniform numbers in [0, 1), column h by the law of step h."""
+    def mean(self, h: int = 0) -> Any:
+        """E[W_h]: a number, or a row [d]."""
+        mean = self.pmf[h % len(self.pmf)] @ self.values
+        return float(mean) if self.is_line else mean
+
+    def draw_indices(self, uniforms: ArrayLike) -> NDArray[np.int64]:
+        """[K, H] indices of values from [K, H] uniform numbers in [0, 1), column h by the distribution of step h."""
         uniforms = numbers("uniforms", uniforms)
         if uniforms.ndim != 2 or ((uniforms < 0) | (uniforms >= 1)).any():
             raise ValueError(f"uniforms has shape {uniforms.shape}; give [K, H] numbers in [0, 1)")
         drawn = np.empty(uniforms.shape, dtype=np.int64)
         for h in range(uniforms.shape[1]):
-            drawn[:, h] = self.low + invert(self.pmf[h % len(self.pmf)], uniforms[:, h])
+            drawn[:, h] = invert(self.pmf[h % len(self.pmf)], uniforms[:, h])
         return drawn
+
+    def draw(self, uniforms: ArrayLike) -> NDArray[Any]:
+        """[K, H] disturbances, or [K, H, d], from [K, H] uniform numbers in [0, 1)."""
+        return self.values[self.draw_indices(uniforms)]
 
 
 def invert(pmf: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:

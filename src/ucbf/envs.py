@@ -1,14 +1,13 @@
 """The Gymnasium view of a world: one environment, and one that steps many copies at once.
 
-Observations and actions are Discrete; an episode has exactly H steps and ends with ``terminated``. The reward of a step
-is r + landing, the last one's also γ times the terminal reward, so that discounted by γ^h they add up to the value of
-:func:`ucbf.evaluate`. ``info`` holds
-``h`` (the step about to be taken), ``action_mask`` (actions allowed now) and, after a step, ``disturbance`` (W).
+Actions are Discrete, observations too, or, if the states are rows [d], a Box. An episode has exactly H steps and ends
+with ``terminated``. The reward of a step is r + landing, the last one's also γ times the terminal reward, so that
+discounted by γ^h they add up to the value of :func:`ucbf.evaluate`. ``info`` holds ``h`` (the step about to be taken),
+``action_mask`` (actions allowed now) and, after a step, ``disturbance`` (W).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -18,11 +17,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ucbf.checks import integers, numbers, one_of, whole
+from ucbf.checks import integers, one_of, whole
 
 if TYPE_CHECKING:
     from ucbf.disturbance import Disturbance
-    from ucbf.grid import Grid
+    from ucbf.system import System
     from ucbf.world import World
 
 
@@ -79,7 +78,7 @@ def _random(seed: int, arguments: dict[str, Any]) -> World:
     return random_world(seed=seed, **arguments)
 
 
-class WorldEnv(gymnasium.Env[np.int64, np.int64]):
+class WorldEnv(gymnasium.Env[Any, np.int64]):
     """A world, one episode at a time.
 
     ``reset(options={"state": s})`` starts in state s instead of drawing it.
@@ -94,13 +93,11 @@ class WorldEnv(gymnasium.Env[np.int64, np.int64]):
         system = world.system
         self.world = world
         self.render_mode = render_mode
-        self.observation_space = Discrete(system.n_states, start=system.state_offset)
+        self.observation_space = _observation_space(system)
         self.action_space = Discrete(system.n_actions)
         self._last = ""
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.int64, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         super().reset(seed=seed)
         states = self._many.first_states(self.np_random, options)
@@ -108,7 +105,7 @@ class WorldEnv(gymnasium.Env[np.int64, np.int64]):
         self._last = f"step 0: state {self._many.names()[0]}"
         return self._many.names()[0], self._info()
 
-    def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one step."""
         h, before = int(self._many.h[0]), self._many.names()[0]
         if h >= self.world.system.horizon:
@@ -119,7 +116,7 @@ class WorldEnv(gymnasium.Env[np.int64, np.int64]):
             f"step {h}: state {before}, action {action}, disturbance {w[0]} -> state {state}, reward {reward[0]:g}"
         )
         over = bool(self._many.h[0] == self.world.system.horizon)
-        return state, float(reward[0]), over, False, {**self._info(), "disturbance": int(w[0])}
+        return state, float(reward[0]), over, False, {**self._info(), "disturbance": w[0] if w.ndim > 1 else int(w[0])}
 
     def render(self) -> str | None:
         """One line on the last step."""
@@ -129,7 +126,7 @@ class WorldEnv(gymnasium.Env[np.int64, np.int64]):
         return {"h": int(self._many.h[0]), "action_mask": self._many.masks()[0]}
 
 
-class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]):
+class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
     """Many independent copies of a world, stepped together in a few array operations.
 
     A copy whose episode ended starts again at its next step (``AutoresetMode.NEXT_STEP``): that step's action is
@@ -143,14 +140,14 @@ class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any
         system = world.system
         self.world = world
         self.num_envs = num_envs
-        self.single_observation_space = Discrete(system.n_states, start=system.state_offset)
+        self.single_observation_space = _observation_space(system)
         self.single_action_space = Discrete(system.n_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Start every copy. ``options={"state": s}`` takes one state for all, or one for each."""
         if isinstance(seed, list | tuple | np.ndarray):
             raise TypeError("the copies share one random stream; pass one seed, not a list")
@@ -167,7 +164,8 @@ class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any
             raise RuntimeError("the copies have not begun: call reset() before the first step()")
         over = self._many.h == self.world.system.horizon
         uniforms = self.np_random.random((2, self.num_envs))
-        w, reward = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs)
+        values = self.world.law.values
+        w, reward = np.zeros((self.num_envs, *values.shape[1:]), values.dtype), np.zeros(self.num_envs)
         playing = ~over
         if playing.any():
             w[playing], reward[playing] = self._many.advance(
@@ -184,71 +182,12 @@ class WorldVectorEnv(VectorEnv[NDArray[np.int64], NDArray[np.int64], NDArray[Any
         return {"h": self._many.h.copy(), "_h": shown, "action_mask": self._many.masks(), "_action_mask": shown.copy()}
 
 
-class GridEnv(gymnasium.Env[NDArray[np.float64], np.int64]):
-    """Build "ucbf/Grid-v0": a continuous system whose disturbances are drawn by a function of the user's.
-
-    Parameters
-    ----------
-    grid
-        The system; observations are its states, actions the numbers of its actions.
-    noise
-        W [d] of a step: a function of a numpy random generator and the step.
-    start
-        The first state [d], or a function of a random generator that gives one; uniform over the box if None.
-    """
-
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own way
-
-    def __init__(self, grid: Grid, noise: Callable[[np.random.Generator, int], Any], start: Any = None) -> None:
-        from ucbf.grid import Grid
-
-        if not isinstance(grid, Grid):
-            raise TypeError(f"grid is {grid!r:.60}; give a ucbf.Grid")
-        self.grid, self.noise, self.start = grid, noise, start
-        self.observation_space = Box(grid.low, grid.high, dtype=np.float64)
-        self.action_space = Discrete(grid.n_actions)
-        self._state, self._h = grid.low, grid.horizon
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Start an episode; ``options={"state": s}`` starts in state s."""
-        super().reset(seed=seed)
-        given = self.start(self.np_random) if callable(self.start) else self.start
-        if options:
-            given = options["state"]
-        drawn = self.np_random.uniform(self.grid.low, self.grid.high) if given is None else np.ravel(given)
-        self._state, self._h = self.grid.rows("the first state", drawn)[0], 0
-        return self._state.copy(), self._info()
-
-    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
-        """Take one step."""
-        grid, h = self.grid, self._h
-        if h >= grid.horizon:
-            raise RuntimeError("the episode is over: call reset() before the next step()")
-        a = whole("action", action, 0, grid.n_actions - 1)
-        chosen = grid.actions[a][None]
-        if not grid.allowed(h, self._state[None], chosen)[0]:
-            raise ValueError(
-                f"action {a} is not allowed in state {self._state} at step {h}; "
-                'info["action_mask"] shows those that are'
-            )
-        w = np.ravel(numbers("noise", self.noise(self.np_random, h)))
-        grid.shared(w[None])  # an error if it is not of the right shape, or outside the declared range
-        after, paid = grid.step(h, self._state[None], chosen, w)
-        reward = float(paid[0])
-        self._state, self._h = after[0], h + 1
-        over = self._h == grid.horizon
-        if over:
-            reward += grid.discount * float(grid.terminal(after)[0])
-        return self._state.copy(), reward, over, False, {**self._info(), "disturbance": w}
-
-    def _info(self) -> dict[str, Any]:
-        """The step about to be taken, and the actions allowed in it; at the end of an episode those of the first."""
-        grid = self.grid
-        states = np.repeat(self._state[None], grid.n_actions, axis=0)
-        mask = grid.allowed(self._h % grid.horizon, states, grid.actions)
-        return {"h": self._h, "action_mask": mask.astype(np.int8)}
+def _observation_space(system: System) -> Any:
+    """Discrete on a line, else a Box."""
+    space = system.space
+    if space.is_line:
+        return Discrete(system.n_states, start=system.state_offset)
+    return Box(space.low, space.high, dtype=np.int64 if space.all_whole else np.float64)
 
 
 class _Copies:
@@ -259,46 +198,67 @@ class _Copies:
 
         if not isinstance(world, World):
             raise TypeError(f"world is {world!r:.60}; give a ucbf.World: a system and the law of its disturbances")
-        self.world = world
+        space = world.system.space
+        self.world, self.space = world, space
         self.begun = False
-        self.s = np.zeros(n, np.int64)  # state indices
+        # Places: indices of states where all axes are whole, else the states [n, d].
+        self.s = np.zeros(n, np.int64) if space.all_whole else np.tile(space.low.astype(np.float64), (n, 1))
         self.h = np.full(n, world.system.horizon)  # over until reset
 
-    def names(self) -> NDArray[np.int64]:
-        return self.s + self.world.system.state_offset
+    def names(self) -> NDArray[Any]:
+        """[n] or [n, d] the states, as they are named."""
+        if not self.space.all_whole:
+            return self.s.copy()
+        return self.s + self.world.system.state_offset if self.space.is_line else self.space.points[self.s]
 
     def masks(self) -> NDArray[np.int8]:
         """[n, A] actions allowed now; at the end of an episode those of the first step."""
         system = self.world.system
-        masks: NDArray[np.int8] = system.allowed[self.h % system.horizon, self.s].astype(np.int8)
+        h, masks = self.h % system.horizon, np.empty((len(self.h), system.n_actions), np.int8)
+        if self.space.all_whole:
+            masks[...] = system.allowed[h, self.s]
+            return masks
+        for step in np.unique(h):
+            at = h == step
+            each = np.repeat(self.s[at], system.n_actions, axis=0)
+            masks[at] = system.at_any_state.allowed(step, each, np.tile(np.arange(system.n_actions), at.sum())).reshape(
+                at.sum(), -1
+            )
         return masks
 
-    def draw(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    def draw(self, uniforms: NDArray[np.float64]) -> NDArray[Any]:
+        """[n] first places."""
         from ucbf.disturbance import invert
 
-        return invert(self.world.start, uniforms)
+        drawn = invert(self.world.start, uniforms)
+        if self.space.all_whole:
+            return drawn
+        always = self.world.start_state
+        return self.space.points[drawn] if always is None else np.tile(always, (len(drawn), 1))
 
-    def first_states(self, rng: np.random.Generator, options: dict[str, Any] | None) -> NDArray[np.int64]:
-        """[n] state indices, drawn or as the user asked."""
+    def first_states(self, rng: np.random.Generator, options: dict[str, Any] | None) -> NDArray[Any]:
+        """[n] first places, drawn or as the user asked."""
         drawn = self.draw(rng.random(len(self.s)))
         for key in options or ():
             one_of("option", key, ["state"])
         if not options:
             return drawn
-        states = self.world.system.states
-        asked = [whole('options["state"]', s, states[0], states[-1]) for s in np.ravel(options["state"])]
+        given = options["state"]
+        rows = np.ravel(given) if self.space.is_line else np.atleast_2d(given)
+        asked = [self.space.place('options["state"]', s) for s in rows]
         if len(asked) not in (1, len(self.s)):
             raise ValueError(f'options["state"] has {len(asked)} states; give one, or one for each of {len(self.s)}')
-        return np.broadcast_to(np.array(asked) - states[0], self.s.shape)
+        return np.broadcast_to(np.array(asked), self.s.shape)
 
-    def begin(self, which: NDArray[np.bool_], states: NDArray[np.int64]) -> None:
+    def begin(self, which: NDArray[np.bool_], states: NDArray[Any]) -> None:
+        """Start the copies ``which`` at their places."""
         self.begun = True
         self.s[which] = states[which]
         self.h[which] = 0
 
     def advance(
         self, actions: NDArray[np.int64], uniforms: NDArray[np.float64], which: NDArray[np.bool_] | slice = slice(None)
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Move the copies ``which``; their disturbances and rewards."""
         from ucbf.disturbance import invert
 
@@ -308,19 +268,23 @@ class _Copies:
         outside = actions[(actions < 0) | (actions >= system.n_actions)]
         if len(outside):
             whole("action", outside[0], 0, system.n_actions - 1)
-        wrong = np.flatnonzero(~system.allowed[h, s, actions])
+        allowed = self.masks()[which]
+        wrong = np.flatnonzero(allowed[np.arange(len(actions)), actions] == 0)
         if len(wrong):
             i = wrong[0]
             raise ValueError(
-                f"action {actions[i]} is not allowed in state {s[i] + system.state_offset} at step {h[i]}; "
+                f"action {actions[i]} is not allowed in state {self.names()[which][i]} at step {h[i]}; "
                 'info["action_mask"] shows those that are'
             )
-        w = np.empty(len(s), np.int64)
+        w = np.empty((len(h), *law.values.shape[1:]), law.values.dtype)
+        after, reward = np.empty_like(s), np.empty(len(h))
         for step in np.unique(h):
             at = h == step
-            w[at] = law.low + invert(law.pmf[step % len(law.pmf)], uniforms[at])
-        s_next, reward = system.step(h, s, actions, w)
+            w[at] = law.values[invert(law.pmf[step % len(law.pmf)], uniforms[at])]
+            after[at], reward[at] = system.advance(int(step), s[at], actions[at], w[at])
         last = h == system.horizon - 1
-        reward = reward + np.where(last, system.discount * system.terminal[s_next], 0.0)
-        self.s[which], self.h[which] = s_next, h + 1
+        if last.any():
+            end = system.terminal[after] if self.space.all_whole else system.at_any_state.terminal(after)
+            reward += np.where(last, system.discount * end, 0.0)
+        self.s[which], self.h[which] = after, h + 1
         return w, reward

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.kernels.offsets import NEVER, SMOOTHINGS, Model
+from ucbf.kernels.fitting import NEVER, SMOOTHINGS
+from ucbf.kernels.models import Bounded
+from ucbf.kernels.offsets import Offsets
 from ucbf.kernels.types import Mechanics
 from ucbf.kernels.watch import COUNT, FURTHEST, PERIODS, SEEN, VISITS, Watch
 from ucbf.system import System
@@ -70,8 +72,8 @@ def learner_limits(system: System, told: Mechanics, learner: Any, stored: Arrays
         name = prefix + field
         if isinstance(part, Watch):
             limits |= _watch_limits(told, stored, name)
-        elif isinstance(part, Model):
-            limits |= _model_limits(told, part, stored, name)
+        elif isinstance(part, Bounded | Offsets):
+            limits |= _model_limits(system, told, part, stored, name)
         elif isinstance(part, tuple):
             limits |= learner_limits(system, told, part, stored, name + ".")
         elif name in stored and field in NEVER_LEARNED:
@@ -94,7 +96,7 @@ def _named(system: System) -> Limits:
         **dict.fromkeys(("counts", "below", "above", "seen", "arrived"), Limit(0, MOST_SEEN)),
         **dict.fromkeys(("weight", "law", "share"), chance),
         **dict.fromkeys(("q", "upper", "lower", "reference"), q),
-        **dict.fromkeys(("average", "bonus", "value", "value_low", "value_ref", "mean_ref", "mean_adv", "lead"), value),
+        **dict.fromkeys(("average", "bonus", "value", "value_low", "value_ref", "mean_ref", "mean_adv"), value),
         **dict.fromkeys(("landed", "total", "ahead", "raw", "room"), total),
         **dict.fromkeys(("squares", "square_ref", "square_adv", "beta", "bonus_ref", "phi"), Limit(0, SQUARES)),
     }
@@ -103,11 +105,11 @@ def _named(system: System) -> Limits:
 def _watch_limits(told: Mechanics, stored: Arrays, at: str) -> Limits:
     """Of a :class:`Watch`. The period that a residual is dated to is worked out from three of its arrays."""
     R, steps, groups, periods = told.n_residuals, *(stored[f"{at}.{name}"] for name in ("steps", "groups", "periods"))
-    begun, length = periods[0, :, COUNT], stored[f"{at}.length"]
+    begun, length = periods[:, 0, :, COUNT], stored[f"{at}.length"]
     latest = np.minimum(begun + PERIODS * np.clip(length, 1, MOST_SEEN).astype(float), MOST_SEEN)
-    never, most = np.zeros(len(steps)), np.full(len(steps), float(MOST_SEEN))
-    compared = np.clip(steps[:, SEEN], 0, MOST_SEEN).sum()
-    visits, dated = np.clip(groups[:, VISITS], 0, MOST_SEEN), np.clip(periods[..., COUNT], 0, MOST_SEEN)
+    never, most = np.zeros(begun.shape), np.full(begun.shape, float(MOST_SEEN))
+    compared = np.clip(steps[..., SEEN], 0, MOST_SEEN).sum(axis=1)
+    visits, dated = np.clip(groups[..., VISITS], 0, MOST_SEEN), np.clip(periods[..., COUNT], 0, MOST_SEEN)
     further = R * dated + 1
     return {
         f"{at}.length": Limit(1, MOST_SEEN // told.horizon),
@@ -123,31 +125,40 @@ def _watch_limits(told: Mechanics, stored: Arrays, at: str) -> Limits:
             np.stack([0 * visits, -FURTHEST * visits - 1, -visits - 1], axis=-1),
             np.stack([0 * visits + MOST_SEEN, FURTHEST * visits + 1, FURTHEST**2 * visits + 1], axis=-1),
         ),
-        f"{at}.tally": Limit(0, [compared, FURTHEST**4 * compared, MOST_SEEN, MOST_SEEN]),
+        f"{at}.tally": Limit(0, np.stack([compared, FURTHEST**4 * compared], axis=-1)),
+        f"{at}.unused": Limit(0, MOST_SEEN),
     }
 
 
-def _model_limits(told: Mechanics, model: Model, stored: Arrays, at: str) -> Limits:
-    """Of a :class:`Model`. Where f is fitted in Python its bounds may be one state further apart."""
-    first, half = model.first.astype(np.int64), model.half
-    count, scratch, chance = Limit(0, MOST_SEEN), Limit(-SUM, SUM), Limit(0, ROUNDED)
-    likely = Limit(-1e20, 1e20)
-    amounts = (model.smoothing,) if model.smoothing > 0 else SMOOTHINGS
+def _model_limits(system: System, told: Mechanics, model: Any, stored: Arrays, at: str) -> Limits:
+    """Of a model of f. Where f is fitted in Python its bounds may be one state further apart."""
+    first, half, fitted = model.first.astype(np.int64), system.slack, isinstance(model, Offsets)
     limits = {
         "first": Limit(first, first),
         "f": Limit(0, told.n_after - 1) if told.modular else Limit(first - half, first + half),
-        "low": Limit(first - half - (not model.offsets), np.minimum(first + half, stored[f"{at}.high"])),
+        "low": Limit(first - half - (not fitted), np.minimum(first + half, stored[f"{at}.high"])),
         "high": Limit(first - half, first + half),
-        **dict.fromkeys(("residuals", "seen", "known", "counts", "visits", "clock"), count),
+        "residuals": Limit(0, MOST_SEEN),
+        "lead": Limit(-VALUE, VALUE),
+    }
+    if fitted:
+        limits |= _offset_limits(model)
+    return {f"{at}.{name}": limit for name, limit in limits.items() if f"{at}.{name}" in stored}
+
+
+def _offset_limits(model: Offsets) -> Limits:
+    """Of the arrays from which offsets are fitted."""
+    likely, amounts = 1e20, (model.smoothing,) if model.smoothing > 0 else SMOOTHINGS
+    return {
+        **dict.fromkeys(("seen", "known", "counts", "visits", "clock"), Limit(0, MOST_SEEN)),
         "stale": Limit(0, 1),
-        "barred": Limit(likely.low, 0),
-        "likelihood": likely,
-        "posterior": chance,
+        "barred": Limit(-likely, 0),
+        "likelihood": Limit(-likely, likely),
+        "posterior": Limit(0, ROUNDED),
         "belief": Limit(-1e3, 0),
         "prior": Limit(model.prior, model.prior),
         "logs": Limit(-1e3, ROUNDED - 1),
         "apart": Limit(25 * NEVER, -25 * NEVER),
         "amount": Limit(min(amounts), max(amounts)),
-        **dict.fromkeys(("weights", "own", "spare", "spare_posterior"), scratch),
+        **dict.fromkeys(("weights", "own", "spare", "spare_posterior"), Limit(-SUM, SUM)),
     }
-    return {f"{at}.{name}": limit for name, limit in limits.items() if f"{at}.{name}" in stored}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.kernels.offsets import Model
+from ucbf.kernels.offsets import Offsets
 from ucbf.kernels.types import Mechanics
 from ucbf.kernels.watch import (
     CENSORED,
@@ -77,7 +77,7 @@ class ModelCheck:
 
     def __str__(self) -> str:
         if self.ok and self.hidden:
-            return f"an edge hid {self.hidden} disturbances, so that what was seen is a selection and was not tested"
+            return f"a boundary hid {self.hidden} disturbances, so that what was seen is a selection and was not tested"
         if self.ok:
             return f"nothing in {self.residuals} residuals speaks against the model"
         more = f"; and {len(self.findings) - 3} more" if len(self.findings) > 3 else ""
@@ -91,14 +91,16 @@ class Sums(NamedTuple):
     fourth: float  # mean of (square - 1)²
 
 
-def watched(system: System, watch: Watch) -> Sums:
-    """What was noted on the way, by states and by actions."""
+def watched(system: System, watch: Watch) -> list[Sums]:
+    """What was noted on the way, by states and by actions, for each axis of W."""
     S = system.n_states
-    fourth = watch.tally[FOURTH] / max(watch.tally[COMPARED], 1)
-    return Sums({"state": watch.groups[:S], "action": watch.groups[S:]}, fourth)
+    return [
+        Sums({"state": groups[:S], "action": groups[S:]}, float(tally[FOURTH] / max(tally[COMPARED], 1)))
+        for groups, tally in zip(watch.groups, watch.tally, strict=True)
+    ]
 
 
-def recounted(told: Mechanics, model: Model, watch: Watch) -> Sums:
+def recounted(told: Mechanics, model: Offsets, watch: Watch) -> Sums:
     """What the counts of a repaired model say now, by pairs, states and actions; pairs still in doubt are left out.
 
     Not where states are clipped: what did not end at an edge is a selection.
@@ -131,26 +133,34 @@ def recounted(told: Mechanics, model: Model, watch: Watch) -> Sums:
 
 def _from_origin(w: NDArray[np.int64], told: Mechanics, watch: Watch, step: int) -> NDArray[np.float64]:
     """How far disturbances are from the first that was seen at a step."""
-    origin, around = watch.steps[step, ORIGIN], modulus(told)
+    origin, around = watch.steps[0, step, ORIGIN], modulus(told)
     return np.array([from_origin(int(each), origin, around) for each in w])
 
 
-def check_model(system: System, watch: Watch, sums: Sums, p: float, settled: bool) -> ModelCheck:
-    """What speaks against the model. settled: f was repaired, so that ζ excuses nothing any more."""
-    findings, outside = [], int(watch.tally[OUTSIDE])
+def check_model(system: System, watch: Watch, sums: list[Sums], p: float, settled: bool) -> ModelCheck:
+    """What speaks against the model.
+
+    sums: for each axis of W; settled: f was repaired, so that ζ excuses nothing any more
+    """
+    findings: list[Finding] = []
+    outside, hidden = int(watch.unused[OUTSIDE]), int(watch.unused[CENSORED])
     if outside:
-        span = system.declared_residuals
-        what = f"residuals outside {span[0]}..{span[-1]}, the declared range of W, widened by ζ/2"
+        low, high = (system.declared_residuals[i] for i in (0, -1)) if system.space.is_line else system.bins.range()
+        what = f"residuals outside {low}..{high}, the declared range of W, widened by ζ/2"
         findings.append(Finding("in places", what, outside, np.inf))
-    seen, hidden = watch.steps[:, SEEN], int(watch.tally[CENSORED])
-    if watch.tally[COMPARED] and not hidden:
-        deviations = np.sqrt(watch.steps[seen > 0, SQUARE] / seen[seen > 0])
+    for k, steps in enumerate(watch.steps if not hidden else []):
+        if not watch.tally[k, COMPARED]:
+            continue
+        seen = steps[:, SEEN]
+        deviations = np.sqrt(steps[seen > 0, SQUARE] / seen[seen > 0])
         zeta = 0 if settled else 2 * system.slack
-        findings += _dependence(system, sums, p, zeta / max(float(deviations.min()), 1e-9))
+        found = _dependence(system, sums[k], p, zeta / max(float(deviations.min()), 1e-9))
         if not settled:  # while f is being repaired residuals change with it
-            findings += _drift(watch, p, zeta)
+            found += _drift(watch.periods[k], p, zeta)
+        along = f" along axis {k}" if len(watch.steps) > 1 else ""
+        findings += [finding._replace(what=finding.what + along) for finding in found]
     findings.sort(key=lambda finding: (finding.where != LATELY, -finding.strength))  # a drift feigns the others
-    return ModelCheck(tuple(findings), int(seen.sum()), p, hidden)
+    return ModelCheck(tuple(findings), int(watch.steps[0, :, SEEN].sum()), p, hidden)
 
 
 def _dependence(system: System, sums: Sums, p: float, excused: float) -> list[Finding]:
@@ -183,13 +193,13 @@ def _dependence(system: System, sums: Sums, p: float, excused: float) -> list[Fi
     return found
 
 
-def _drift(watch: Watch, p: float, excused: int) -> list[Finding]:
+def _drift(periods: NDArray[np.float64], p: float, excused: int) -> list[Finding]:
     """Whether residuals have moved: those since some time against those before it, at the time that shows it best.
 
     Means are compared by Student's t, step by step, and summed. A law that changes around the same mean escapes it.
     excused: by how many states ζ lets residuals move, where other pairs are visited
     """
-    total = watch.periods.cumsum(axis=0)
+    total = periods.cumsum(axis=0)
     (n, mean, square), (later, later_mean, later_square) = _moments(total[:-1]), _moments(total[-1] - total[:-1])
     usable = (n >= LEAST_OF_STEP) & (later >= LEAST_OF_STEP) & (n + later - 2 >= LEAST_FREEDOM)  # [PERIODS, H]
     freedom = np.where(usable, n + later - 2, LEAST_FREEDOM)
@@ -225,8 +235,8 @@ def _bar(visits: NDArray[np.float64], tests: float, p: float) -> NDArray[np.floa
 
 
 def _name(system: System, kind: str, i: int) -> str:
-    o, A = system.state_offset, system.n_actions
-    return f"state {i // A + o}, action {i % A}" if kind == "pair" else f"{kind} {i + (o if kind == 'state' else 0)}"
+    name, A = system.space.name, system.n_actions
+    return f"state {name(i // A)}, action {i % A}" if kind == "pair" else f"{kind} {name(i) if kind == 'state' else i}"
 
 
 def _together(strengths: NDArray[np.float64]) -> float:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import frozen, integers
+from ucbf.checks import frozen, integers, numbers, whole
 from ucbf.disturbance import Disturbance
 from ucbf.kernels.types import Mechanics
 from ucbf.system import System
+from ucbf.units import following
 
 MOST_EPISODES = 500  # that an endless plan looks ahead
 
@@ -34,8 +35,44 @@ class Plan:
     def q(self) -> NDArray[np.float64]:
         """[H, S, A], -inf where the action does not exist."""
         m = self.system.mechanics
-        steps = range(m.horizon)
-        return np.stack([m.reward[h % len(m.reward)] + self.ahead[h][m.after[h % len(m.after)]] for h in steps])
+        return np.stack([m.reward[h % len(m.reward)] + following(m, self.ahead[h], h) for h in range(m.horizon)])
+
+    # -- in a box, at any state -------------------------------------------------------------------
+
+    def value_at(self, h: int, states: ArrayLike) -> Any:
+        """The values of states [d] or [N, d] at step h, interpolated between points."""
+        space, h = self.system.space, whole("step h", h, 0, self.system.horizon)
+        found = space.interpolated(self.v[h], space.rows("state", states))
+        return float(found[0]) if space.is_one(states) else found
+
+    def q_at(self, h: int, states: ArrayLike) -> NDArray[np.float64]:
+        """[N, A] for states [N, d]: the reward at the very state, and what follows f, interpolated."""
+        return self.system.q_at(whole("step h", h, 0, self.system.horizon - 1), states, self.ahead[h])
+
+    def act(self, h: int, states: ArrayLike) -> Any:
+        """Indices of the best actions at step h: in states [d] or [N, d] of a box, or in a state of a line."""
+        space = self.system.space
+        if space.is_line:
+            return int(self.policy[whole("step h", h, 0, self.system.horizon - 1), space.place("state", states)])
+        best = self.q_at(h, states).argmax(axis=1)
+        return int(best[0]) if space.is_one(states) else best
+
+    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
+        """Learn nothing: a plan can be played like an agent."""
+
+    def rollout(self, starts: ArrayLike, disturbances: ArrayLike) -> NDArray[np.float64]:
+        """[N] discounted returns of N episodes in a box, from states [N, d] with disturbances [N, H, d]."""
+        system = self.system
+        s, w = system.space.rows("starts", starts), numbers("disturbances", disturbances)
+        if w.shape != (len(s), system.horizon, system.space.n_axes):
+            raise ValueError(f"disturbances has shape {w.shape}; give {(len(s), system.horizon, system.space.n_axes)}")
+        if system.space.all_whole:
+            raise TypeError("rollout is of boxes with continuous axes; use ucbf.evaluate, which is exact")
+        total = np.zeros(len(s))
+        for h in range(system.horizon):
+            s, paid = system.advance(h, s, self.act(h, s), w[:, h])
+            total += system.discount**h * paid
+        return total + system.discount**system.horizon * system.at_any_state.terminal(s)
 
 
 def optimal(world: World) -> Plan:
@@ -56,18 +93,28 @@ def induction(m: Mechanics, moves: NDArray[np.int64], law: NDArray[np.float64]) 
     moves: [n] how far each disturbance moves among the raw next states; law: [1 or H, n] their probabilities
     """
     from ucbf.kernels import backward
+    from ucbf.kernels.models import as_told
 
     value, ahead = np.empty((m.horizon + 1, len(m.terminal))), np.empty((m.horizon, m.n_after))
     policy = np.zeros((m.horizon, len(m.terminal)), np.int64)
     value[-1] = m.terminal
-    backward.plan(m, moves, law, value, ahead, policy, np.empty(len(m.next_state)))
+    backward.plan(m, as_told(m), moves, law, value, ahead, policy, np.empty(len(m.next_state)))
     return value, ahead, policy
 
 
 def occurring(system: System, law: Disturbance) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """How far each disturbance that may occur moves [n], and their probabilities [1 or H, n]."""
-    occurs = np.flatnonzero((law.pmf > 0).any(axis=0))
-    return frozen(system.fold(law.values[occurs])), frozen(law.pmf[:, occurs])
+    """How far each disturbance that may occur moves among the raw next states [n], and their probabilities [1 or H, n].
+
+    On continuous axes each is shared out among the bins around it.
+    """
+    occurs, m = np.flatnonzero((law.pmf > 0).any(axis=0)), system.mechanics
+    if system.space.all_whole:
+        return frozen(m.offsets[system.bins.index(law.values[occurs])]), frozen(law.pmf[:, occurs])
+    j, share = system.bins.spread(law.values[occurs])
+    pmf = np.stack(
+        [np.bincount(j.ravel(), (share * row[:, None]).ravel(), system.bins.n) for row in law.pmf[:, occurs]]
+    )
+    return m.offsets, frozen(pmf / pmf.sum(axis=1, keepdims=True))
 
 
 def endless(system: System, law: Disturbance, tolerance: float = 1e-4) -> System:
@@ -90,13 +137,13 @@ def endless_mix(
     """As :func:`endless`, for several kinds of episodes: follow[i, j] is how often j comes after i."""
     for system, law in zip(systems, laws, strict=True):
         check_law(system, law)
-    discount, home = systems[0].discount, systems[0].home - systems[0].state_offset
+    discount, zero = systems[0].discount, systems[0].space.index(systems[0].nearest_to_zero - systems[0].state_offset)
     ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
         days = zip(systems, ahead, laws, strict=True)
         renewed = follow @ np.stack([plan(system.replace(terminal=worth), law).v[0] for system, worth, law in days])
         if discount == 1:
-            renewed += ahead[0, home] - renewed[0, home]
+            renewed += ahead[0, zero] - renewed[0, zero]
         moved = float(np.abs(renewed - ahead).max())
         ahead = (ahead + renewed) / 2 if discount == 1 else renewed
         if moved <= tolerance * max(float(np.ptp(renewed)), 1e-300):
@@ -137,10 +184,12 @@ def greedy(system: System) -> NDArray[np.int64]:
 def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None, best: float = 0.0) -> Arena:
     """The arrays that the compiled functions need of a world; disturbances that never occur are left out."""
     from ucbf.kernels.backward import Arena
+    from ucbf.kernels.models import as_told
 
     m, (j, pmf) = system.mechanics, occurring(system, law)
     start = np.zeros(system.n_states) if start is None else start
-    return Arena(m, j, pmf, frozen(start), float(best), raw=np.empty(len(m.next_state)), ahead=np.empty((1, m.n_after)))
+    room = {"raw": np.empty(len(m.next_state)), "ahead": np.empty((1, m.n_after))}
+    return Arena(m, as_told(m), j, pmf, frozen(start), float(best), **room)
 
 
 def check_law(system: System, law: Disturbance) -> None:
@@ -149,8 +198,11 @@ def check_law(system: System, law: Disturbance) -> None:
         raise ValueError(
             f"the law has {len(law.pmf)} steps and the system {system.horizon}; give one row, or one for each step"
         )
+    if law.is_line != system.space.is_line:
+        kinds = ("a number: give values=[[...], ...] for rows", "a row [d]: give pmf and low for whole numbers")
+        raise ValueError(f"the law does not fit the system: in it W is {kinds[0 if law.is_line else 1]}")
     try:
-        system.fold(law.values[(law.pmf > 0).any(axis=0)])
+        system.bins.spread(law.values[(law.pmf > 0).any(axis=0)])
     except ValueError as error:
         raise ValueError(f"the law does not fit the system: {error}") from None
 
@@ -165,7 +217,7 @@ def checked_policy(system: System, policy: ArrayLike) -> NDArray[np.int64]:
     if hasattr(policy, "policy"):
         raise TypeError(f"policy is a {type(policy).__name__}; pass its .policy")
     actions = integers("policy", policy)
-    H, S, A = system.f.shape
+    H, S, A = system.allowed.shape
     if actions.shape not in {(S,), (H, S)}:
         raise ValueError(f"policy has shape {actions.shape}; it must be [H, S] = {(H, S)} or [S] = {(S,)}")
     actions = np.array(np.broadcast_to(actions, (H, S)), order="C")
@@ -173,14 +225,12 @@ def checked_policy(system: System, policy: ArrayLike) -> NDArray[np.int64]:
     if len(outside):
         h, s = outside[0]
         raise ValueError(
-            f"policy takes action {actions[h, s]} in state {s + system.state_offset} at step {h}; "
-            f"actions are 0..{A - 1}"
+            f"policy takes action {actions[h, s]} in state {system.space.name(s)} at step {h}; actions are 0..{A - 1}"
         )
     missing = np.argwhere(~np.take_along_axis(system.allowed, actions[:, :, None], axis=2)[:, :, 0])
     if len(missing):
         h, s = missing[0]
         raise ValueError(
-            f"policy takes action {actions[h, s]} in state {s + system.state_offset} at step {h}, "
-            "where it is not allowed"
+            f"policy takes action {actions[h, s]} in state {system.space.name(s)} at step {h}, where it is not allowed"
         )
     return actions

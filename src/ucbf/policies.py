@@ -17,6 +17,7 @@ from ucbf.planning import checked_policy
 from ucbf.system import System
 
 MOST_PIECES = 4  # of a rule that can still be read
+SEE_THE_TABLE = "no simple rule; see the table"
 
 
 class Words(NamedTuple):
@@ -94,26 +95,29 @@ class Policy:
 
     # -- as an agent that stays as it is ------------------------------------------------------------
 
-    def act(self, h: int, s: int) -> int:
-        """The action for state s at step h."""
-        first, last = self.system.states[0], self.system.states[-1]
-        return int(self.actions[whole("step h", h, 0, self.system.horizon - 1), whole("state", s, first, last) - first])
+    def act(self, h: int, s: Any) -> int:
+        """The action for state s at step h; between points of a continuous axis, that of the nearest."""
+        space = self.system.space
+        step = whole("step h", h, 0, self.system.horizon - 1)
+        return int(self.actions[step, space.index(space.place("state", s))])
 
-    def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
+    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
         """Learn nothing."""
 
     # -- as numbers -------------------------------------------------------------------------------
 
     @property
     def states(self) -> NDArray[np.float64]:
-        """[S] the states, in the user's units."""
-        return np.array(self.system.states) * self.words.unit
+        """[S] the states, in the user's units; [S, d] in a box."""
+        return np.asarray(self.system.states) * self.words.unit
 
     @property
     def amounts(self) -> NDArray[np.float64]:
         """[H, S] what is done, in the user's units."""
         meaning = self.words.amounts
-        return self.actions.astype(np.float64) if meaning is None else meaning[self.actions]
+        if meaning is None and self.system.actions.ndim == 1:
+            meaning = self.system.actions
+        return self.actions.astype(np.float64) if meaning is None else meaning[self.actions].astype(np.float64)
 
     @property
     def step_names(self) -> Sequence[str]:
@@ -122,11 +126,16 @@ class Policy:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for every step and state."""
-        words, amounts = self.words, self.amounts
+        words, amounts, states = self.words, self.amounts, self.states.reshape(self.system.n_states, -1)
+        axes = [words.state] if states.shape[1] == 1 else [f"{words.state} {k + 1}" for k in range(states.shape[1])]
         return [
-            {words.step: step, words.state: float(state), words.action: float(amounts[h, s])}
+            {
+                words.step: step,
+                **dict(zip(axes, state.astype(float).tolist(), strict=True)),
+                words.action: float(amounts[h, s]),
+            }
             for h, step in enumerate(words.steps or range(1, len(amounts) + 1))
-            for s, state in enumerate(self.states)
+            for s, state in enumerate(states)
         ]
 
     def table(self) -> Any:
@@ -167,6 +176,9 @@ class Policy:
 
     def _rule(self, h: int) -> Rule:
         amounts, states, u = self.amounts[h], self.states, self.words.unit
+        if states.ndim > 1:
+            same = np.ptp(amounts) <= 1e-9
+            return Rule("pieces", f"{self._do(amounts[0])} always") if same else Rule("none", SEE_THE_TABLE)
         acts = np.abs(amounts) > 1e-9
         if not acts.any():
             return Rule("pieces", self._do(0.0))
@@ -184,7 +196,7 @@ class Policy:
                 return rule
         cuts = np.flatnonzero(np.diff(amounts)) + 1
         if len(cuts) >= MOST_PIECES:
-            return Rule("none", "no simple rule; see the table")
+            return Rule("none", SEE_THE_TABLE)
         starts = [0, *cuts]
         pieces = []
         for start, stop in zip(starts, [*cuts, len(states)], strict=True):

@@ -34,7 +34,6 @@ def _register() -> None:
             vector_entry_point=f"ucbf.envs:{build}_vector_env",
             kwargs=fixed,
         )
-    gymnasium.register(id="ucbf/Grid-v0", entry_point="ucbf.envs:GridEnv")
 
 
 class _Waiting(MetaPathFinder):

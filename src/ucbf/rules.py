@@ -15,7 +15,7 @@ def myopic(system: System, law: Disturbance) -> NDArray[np.int64]:
     """The best action if every step were the last: what it pays on average, and the terminal reward where it ends."""
     check_law(system, law)
     m, (moves, pmf) = system.mechanics, occurring(system, law)
-    policy = np.empty(system.f.shape[:2], np.int64)
+    policy = np.empty(system.allowed.shape[:2], np.int64)
     for h in range(system.horizon):
         after, reward, landing, now = (table[h % len(table)][None] for table in (m.after, m.reward, m.landing, pmf))
         step = m._replace(after=after, reward=reward, landing=landing, horizon=1)
@@ -45,7 +45,7 @@ def up_to(system: System, levels: ArrayLike, thresholds: ArrayLike | None = None
     levels, thresholds: one number, or [H] one for each step. Of the actions that exist it takes the one that leads
     nearest to the level without passing it; at or above the threshold, the one that raises the state least.
     """
-    H, S = system.f.shape[:2]
+    H, S = system.allowed.shape[:2]
     level = np.broadcast_to(numbers("levels", levels), (H,))
     threshold = level if thresholds is None else np.broadcast_to(numbers("thresholds", thresholds), (H,))
     states = np.array(system.states)

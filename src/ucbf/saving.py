@@ -22,12 +22,11 @@ from ucbf.disturbance import Disturbance
 from ucbf.files import write_whole
 from ucbf.system import System
 
-FORMAT, VERSION = "ucbf agent", 2
+FORMAT, VERSION = "ucbf agent", 3
 LARGEST_FILE = 2**30  # bytes of arrays, unless the caller allows more
 LARGEST_HEADER = 2**24  # bytes
 TABLES = 8  # that an agent keeps over raw next states or disturbances, about
 AT_A_TIME = 2**20  # bytes read; a zip's list of contents must be shorter
-GRID_AGENT = "GridAgent"
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -56,30 +55,46 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     about = {
         "agent": saved.agent,
         "params": {name: _plain(name, value) for name, value in saved.params.items()},
-        "system": {k: v for k, v in arguments.items() if not isinstance(v, np.ndarray)},
+        "system": {k: _plain(k, v) for k, v in arguments.items() if not isinstance(v, np.ndarray)},
         "preset": None if saved.preset is None else [saved.preset.kind, _plain("preset", saved.preset.parameters)],
     }
     write_arrays(path, about, arrays)
 
 
-def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> Saved:
-    """What was written to ``path``, or an error that says why it cannot be trusted."""
+def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: System | None = None) -> Saved:
+    """What was written to ``path``, or an error that says why it cannot be trusted.
+
+    system: the one that was saved, stated again, where its functions could not be
+    """
     header, arrays = read_arrays(path, largest)
-    if header.get("agent") == GRID_AGENT:
-        raise ValueError(f"{path} is of a GridAgent; state its grid again: GridAgent.load(path, grid)")
     try:
         told: dict[str, Any] = {k.removeprefix("system."): v for k, v in arrays.items() if k.startswith("system.")}
         told |= header["system"]
-        if told["disturbance_range"] is not None:
+        if told["disturbance_range"] is not None and "low" not in told:
             told["disturbance_range"] = tuple(told["disturbance_range"])
-        params = {k: Disturbance(**v) if _is_law(v) else v for k, v in header["params"].items()}
+        params = {k: _revived(v) for k, v in header["params"].items()}
         state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
-        saved = Saved(str(header["agent"]), params, System(**told), state, _preset(header.get("preset")))
+        described = _stated_again(told, system) if "f" not in told else System(**told)
+        saved = Saved(str(header["agent"]), params, described, state, _preset(header.get("preset")))
     except Exception as error:  # a forged header may make anything go wrong
         raise ValueError(f"{path} does not describe an agent: {said(error)}; save the agent again") from None
-    (H, S, A), Z = saved.system.f.shape, len(saved.system.raw_states)
+    (H, S, A), Z = saved.system.allowed.shape, int(saved.system.reach.raw_shape(saved.system.bins).prod())
     refuse_large(path, 8 * H * max(S * A, TABLES * Z), largest)
     return saved
+
+
+def _stated_again(told: dict[str, Any], system: System | None) -> System:
+    """The system that the user stated again, if it is the one that was saved."""
+    if system is None:
+        raise ValueError("its system has continuous axes, whose functions are not saved: state it again, load(system=)")
+    if not isinstance(system, System):
+        raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
+    for name, mine in system.arguments().items():
+        theirs = told.get(name)
+        plain = _plain(name, mine.tolist() if isinstance(mine, np.ndarray) else mine)
+        if plain != (theirs.tolist() if isinstance(theirs, np.ndarray) else theirs):
+            raise ValueError(f"its {name} is {theirs!r:.60}, that of the system given is {mine!r:.60}")
+    return system
 
 
 def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: Arrays) -> None:
@@ -116,6 +131,11 @@ def read_arrays(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> tu
     refuse_large(path, size, largest)
     if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
         raise ValueError(f"{path} is not a saved ucbf agent, or is damaged; give a file that agent.save wrote")
+    if header["version"] < VERSION:
+        raise ValueError(
+            f"{path} has format version {header['version']}, older than {VERSION}, and is not read any more: let the "
+            "agent learn again, and save it"
+        )
     if header["version"] > VERSION:
         raise ValueError(
             f"{path} has format version {header['version']}, newer than {VERSION}; upgrade ucbf to read it"
@@ -204,9 +224,12 @@ def _digest(arrays: Arrays) -> NDArray[np.uint8]:
 def _plain(name: str, value: Any) -> Any:
     """A parameter as JSON can say it; floats survive exactly."""
     if isinstance(value, Disturbance):
-        return {"pmf": value.pmf.tolist(), "low": value.low}
-    if isinstance(value, np.generic):
-        value = value.item()
+        return {
+            "pmf": value.pmf.tolist(),
+            **({"low": value.low} if value.is_line else {"values": value.values.tolist()}),
+        }
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
@@ -220,4 +243,11 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _is_law(value: Any) -> bool:
-    return isinstance(value, dict) and set(value) == {"pmf", "low"}
+    return isinstance(value, dict) and set(value) in ({"pmf", "low"}, {"pmf", "values"})
+
+
+def _revived(value: Any) -> Any:
+    """A parameter from what JSON says of it."""
+    if _is_law(value):
+        return Disturbance(**value)
+    return {key: _revived(part) for key, part in value.items()} if isinstance(value, dict) else value

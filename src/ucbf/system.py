@@ -12,9 +12,7 @@ learners all read the boundary rule from there.
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,28 +20,54 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, integers, numbers, one_of, real, whole
-from ucbf.kernels.types import BOUNDARIES, Mechanics
-
-Table = ArrayLike | Callable[..., Any]
-
-LARGEST_TABLE = 2**28
-STEP_NAMES = {"h", "step", "t", "stage"}
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, one_of, real, whole
+from ucbf.kernels.types import Mechanics
+from ucbf.mechanics import (
+    Reach,
+    box_bins,
+    box_range,
+    box_reach,
+    line_range,
+    look_ahead,
+    mechanics_of,
+    positions,
+    raw_index,
+    within_reach,
+)
+from ucbf.spaces import BOUNDARIES, Bins, Space, indices, strides
+from ucbf.statement import (
+    check_actions,
+    check_boundary_unsaid,
+    check_inside,
+    check_length,
+    payments,
+    places,
+    read_actions,
+    read_box,
+    read_landing,
+    read_table,
+    read_terminal,
+    refuse_line_arguments,
+    truths,
+)
+from ucbf.tables import LARGEST_TABLE, AtAnyState, Function, Table, distinct_steps, sizes_of
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class System:
     """Everything except the law of W.
 
-    States are state_offset .. state_offset + S - 1 wherever a state is named (values of f, arguments
-    of functions); arrays are indexed by state - state_offset. "Once or per step" means an array without
-    or with a leading axis H, or a function without or with a first argument h.
+    States are whole numbers, state_offset .. state_offset + S - 1, or, if ``low`` and ``high`` are given, the points of
+    a box: rows [d]. They go by these names wherever a state is named (values of f, arguments of functions); arrays are
+    indexed from 0, the last axis of a box running fastest. "Once or per step" means an array without or with a leading
+    axis H, or a function without or with a first argument h.
 
     Parameters
     ----------
     f
         [S, A] or [H, S, A] integers, or a function of (states, actions) or (h, states, actions),
-        vectorised: the next state before the disturbance.
+        vectorised: the next state before the disturbance. In a box, a function of rows: states [N, d] and actions
+        [N] or [N, m] in, [N, d] out; or an array [S, A, d] or [H, S, A, d], if all axes are whole.
     reward
         As f, in any units, costs as negative rewards; also [S].
     horizon
@@ -52,7 +76,7 @@ class System:
         What happens to f + W outside the states. "wrap": modulo S. "clip": the nearest state.
         "strict": it cannot happen, and a world in which it could is refused. None: "wrap", as in the paper,
         unless that may not be what is meant: with ``landing``, or where f + W leaves the states for the declared
-        ``disturbance_range``, it must be said.
+        ``disturbance_range``, it must be said. So it must be for a box: one rule, or one for each axis.
     model_error
         ζ: the f given here is within ζ/2 of the truth. 0 if it is exact.
     lipschitz
@@ -74,6 +98,13 @@ class System:
         The first state; it may be negative.
     n_states, n_actions
         Needed only where no array says them.
+    low, high
+        [d] the first and the last state of a box, along each axis.
+    points
+        Along each axis of a box: None for whole numbers, else how many points a continuous axis has. Values are
+        interpolated between them. One for all axes, or one for each.
+    actions
+        [A] or [A, m] what the actions of a box are; functions are given these. 0 .. n_actions - 1 if None.
 
     Examples
     --------
@@ -84,96 +115,125 @@ class System:
     array([0, 1, 2, 3])
     >>> stock.raw_states
     range(-2, 4)
+
+    A plant with a continuous state, on 81 points:
+
+    >>> plant = System(lambda x, u: x + u[:, None], lambda x, u: -(x[:, 0]**2 + u**2), horizon=3, boundary="clip",
+    ...                low=[-2], high=[2], points=81, actions=np.linspace(-2, 2, 81), disturbance_range=(-0.3, 0.3))
+    >>> plant.n_states, plant.space.spacing
+    (81, array([0.05]))
     """
 
-    f: NDArray[np.int64]  # [H, S, A]
+    f: NDArray[Any]  # [H, S, A]; in a box [H, S, A, d]
     reward: NDArray[np.float64]  # [H, S, A]
     horizon: int
-    boundary: str
+    boundary: Any  # the rule, or one for each axis
     model_error: float
     lipschitz: float | None
     landing: NDArray[np.float64] | None  # [H, Z]
     discount: float
     terminal: NDArray[np.float64]  # [S]
     allowed: NDArray[np.bool_]  # [H, S, A]
-    disturbance_range: tuple[int, int] | None
+    disturbance_range: Any  # (low, high), numbers or [d]
     state_offset: int
     n_states: int
     n_actions: int
-    _landing_function: Callable[..., Any] | None = field(repr=False)
-    _boundary_given: str | None = field(repr=False)  # None where nobody stated it
+    actions: NDArray[Any]  # [A] or [A, m]
+    space: Space
+    functions: dict[str, Function] = field(repr=False)  # of a box, by name
+    _boundary_given: Any = field(repr=False)  # None where nobody stated it
+    _landing_given: Any = field(repr=False)
 
     def __init__(
         self,
         f: Table,
         reward: Table,
         horizon: int,
-        boundary: str | None = None,
+        boundary: str | Sequence[str] | None = None,
         model_error: float = 0,
         lipschitz: float | None = None,
         landing: Table | None = None,
         discount: float = 1.0,
         terminal: Table | None = None,
         allowed: Table | None = None,
-        disturbance_range: tuple[int, int] | None = None,
+        disturbance_range: Any = None,
         state_offset: int = 0,
         n_states: int | None = None,
         n_actions: int | None = None,
+        *,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        points: Any = None,
+        actions: ArrayLike | None = None,
     ) -> None:
-        def put(**values: Any) -> None:
-            self.__dict__.update(values)
-
-        put(
+        self._put(
             horizon=whole("horizon", horizon, 1),
-            boundary=one_of("boundary", "wrap" if boundary is None else boundary, BOUNDARIES),
             model_error=real("model_error (ζ)", model_error, 0, LARGEST_TABLE),
             lipschitz=None if lipschitz is None else real("lipschitz", lipschitz, 0, LARGEST_RETURN),
             discount=real("discount", discount, 0, 1, open_low=True),
-            disturbance_range=_checked_range(disturbance_range),
             state_offset=whole("state_offset", state_offset, -LARGEST_INTEGER, LARGEST_INTEGER),
+            functions={},
+            _boundary_given=boundary,
+            _landing_given=landing,
         )
-        sizes = _sizes({"f": f, "reward": reward, "allowed": allowed}, n_states, n_actions)
-        put(n_states=sizes[0], n_actions=sizes[1])
-        if sizes[0] * sizes[1] > LARGEST_TABLE:
-            raise ValueError(f"{sizes[0]} states and {sizes[1]} actions are too many; take a coarser unit")
-        self._check_length("states", sizes[0])
-        put(allowed=self._table("allowed", True if allowed is None else allowed, _truths))
-        self._check_actions()
-        put(f=self._table("f", f, integers))
-        put(reward=self._table("reward", reward, self._payments))
-        put(terminal=self._terminal(terminal))
-        if boundary == "strict":
-            self._check_inside()
-        put(landing=landing)  # raw states depend on whether there is one
-        span = self.raw_states.stop - self.raw_states.start
-        if span > LARGEST_TABLE:
-            raise ValueError(f"f + W spans {span} raw states; at most {LARGEST_TABLE} are supported: check f and W")
-        self._check_length("raw states (f + W)", span)
-        put(landing=None if landing is None else self._landing(landing))
-        put(_landing_function=landing if callable(landing) else None, _boundary_given=boundary)
+        if low is None and high is None and points is None and actions is None:
+            self._put(disturbance_range=line_range(disturbance_range))
+            rule = one_of("boundary", "wrap" if boundary is None else boundary, BOUNDARIES)
+            S, A = sizes_of({"f": f, "reward": reward, "allowed": allowed}, n_states, n_actions)
+            self._put(space=Space.line(self.state_offset, S, rule), actions=np.arange(A), boundary=rule)
+        else:
+            refuse_line_arguments(self, n_states)
+            self._put(space=read_box(boundary, low, high, points), actions=read_actions(actions, n_actions))
+            self._put(boundary=boundary if isinstance(boundary, str) else self.space.rules)
+            self._put(disturbance_range=box_range(self.space, disturbance_range))
+        S, A = self.space.n_states, len(self.actions)
+        self._put(n_states=S, n_actions=A)
+        if S * A > LARGEST_TABLE:
+            raise ValueError(f"{S} states and {A} actions are too many; take a coarser unit")
+        check_length(self, "states" if self.space.all_whole else "points", S)
+        self._put(allowed=read_table(self, "allowed", True if allowed is None else allowed, truths))
+        check_actions(self)
+        self._put(f=read_table(self, "f", f, places, trailing=() if self.space.is_line else (self.space.n_axes,)))
+        self._put(reward=read_table(self, "reward", reward, payments))
+        self._put(terminal=read_terminal(self, terminal))
+        check_inside(self)
+        raw = float(np.prod(self.reach.raw_shape(self.bins).astype(float)))
+        if raw > LARGEST_TABLE:
+            raise ValueError(f"f + W spans {raw:.0f} raw states; at most {LARGEST_TABLE} are supported: check f and W")
+        check_length(self, "raw states (f + W)", int(raw))
+        self._put(landing=None if landing is None else read_landing(self, landing))
         if boundary is None:
-            self._check_wraps_unsaid()
+            check_boundary_unsaid(self)
+
+    def _put(self, **values: Any) -> None:
+        self.__dict__.update(values)
 
     # -- what is told, in other words -------------------------------------------------------------
 
     @property
-    def states(self) -> range:
-        """The names of the states."""
-        return range(self.state_offset, self.state_offset + self.n_states)
+    def states(self) -> Any:
+        """The names of the states: a range of numbers, or rows [S, d]."""
+        return self.space.names
 
     @property
-    def home(self) -> int:
-        """The state nearest to 0: where an empty store begins."""
-        return min(max(0, self.states[0]), self.states[-1])
+    def nearest_to_zero(self) -> Any:
+        """The state nearest to 0, where an empty store begins: a number, or a row [d]."""
+        nearest = np.clip(np.zeros_like(self.space.low), self.space.low, self.space.high)
+        return int(nearest[0]) if self.space.is_line else nearest
 
-    @property
+    @cached_property
     def slack(self) -> int:
         """ζ/2: how far f may be off, in whole states."""
         return int(self.model_error // 2)
 
     @cached_property
-    def after_states(self) -> range:
-        """Where an action that exists may lead, ζ/2 either way; the states, where only what it wraps to matters."""
+    def after_states(self) -> Any:
+        """Where an action that exists may lead, ζ/2 either way; the states, where only what it wraps to matters.
+
+        A range of numbers, or rows [X, d].
+        """
+        if not self.space.is_line:
+            return self.space.low + (self.reach.origin + indices(self.reach.shape)) * self.space.spacing
         if self._wraps_freely:
             return self.states
         f, exists = self._f_and_allowed
@@ -181,8 +241,13 @@ class System:
         return range(int(reached.min()) - self.slack, int(reached.max()) + self.slack + 1)
 
     @cached_property
-    def residuals(self) -> range:
-        """The disturbances told apart: the declared range widened by ζ/2 each way, else what the states can show."""
+    def residuals(self) -> Any:
+        """The disturbances told apart: the declared range widened by ζ/2 each way, else what the states can show.
+
+        A range of numbers, or rows [R, d].
+        """
+        if not self.space.is_line:
+            return self.bins.values
         first, last = self.states[0], self.states[-1]
         if self.disturbance_range is not None:
             low, high = self.declared_residuals[0], self.declared_residuals[-1]
@@ -194,22 +259,55 @@ class System:
             high = low + self.n_states - 1
         return range(low, high + 1)
 
-    @property
+    @cached_property
     def declared_residuals(self) -> range:
-        """The residuals that the declared range and ζ allow; all, where none is declared."""
+        """On a line: the residuals that the declared range and ζ allow; all, where none is declared."""
         if self.disturbance_range is None:
-            return self.residuals
+            return self.residuals  # type: ignore[no-any-return]
         return range(self.disturbance_range[0] - self.slack, self.disturbance_range[1] + self.slack + 1)
 
     @property
-    def n_possible(self) -> int:
-        """How many residuals, the first ones, may occur."""
-        return min(len(self.declared_residuals), len(self.residuals))
-
-    @property
-    def raw_states(self) -> range:
-        """Every z = after-state + residual: the axis of ``landing``."""
+    def raw_states(self) -> Any:
+        """Every z = after-state + residual: the axis of ``landing``. A range of numbers, or rows [Z, d]."""
+        if not self.space.is_line:
+            return self.space.low + self.reach.raw(self.bins) * self.space.spacing
         return range(self.after_states[0] + self.residuals[0], self.after_states[-1] + self.residuals[-1] + 1)
+
+    @cached_property
+    def bins(self) -> Bins:
+        """The disturbances told apart, and how a measured one is found among them."""
+        if not self.space.is_line:
+            return box_bins(self.space, self._reached, self.disturbance_range)
+        low, high = self.disturbance_range or (0, 0)
+        return Bins(
+            first=np.array([self.residuals[0]]),
+            count=np.array([len(self.residuals)]),
+            spacing=self.space.spacing,
+            is_whole=self.space.is_whole,
+            is_line=True,
+            declared=None if self.disturbance_range is None else (np.array([low]), np.array([high])),
+            around=self.n_states if self._wraps_freely else 0,
+            saturates=self._landing_given is None and self.boundary == "clip",
+            n_possible=min(len(self.declared_residuals), len(self.residuals)),
+        )
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The lattice of after-states."""
+        if self.space.is_line:
+            x = self.after_states
+            return Reach(np.array([x[0] - self.state_offset]), np.array([len(x)]))
+        at = self._reached
+        if self._landing_given is None:
+            at = within_reach(self.space, self.bins, at)
+        elif (self.space.wraps & ~self.space.is_whole).any():
+            at = np.concatenate([at, self._from_the_end()])
+        return box_reach(self.space, self.bins, at, self.horizon)
+
+    @cached_property
+    def at_any_state(self) -> AtAnyState:
+        """The functions of a box, asked also between points."""
+        return AtAnyState(self.actions, self.functions)
 
     @property
     def last_step_is_known(self) -> bool:
@@ -217,339 +315,167 @@ class System:
         paid = self.landing is not None and bool(np.ptp(self.landing[-1]))
         return not paid and not np.ptp(self.terminal)
 
-    def fold(self, disturbances: ArrayLike) -> NDArray[np.int64]:
-        """Indices into ``residuals`` of measured disturbances; an error for one that the system excludes."""
-        w = integers("disturbance", disturbances)
-        if self.disturbance_range is not None:
-            low, high = self.disturbance_range
-            wrong = w[(w < low) | (w > high)]
-            if wrong.size:
-                raise ValueError(
-                    f"disturbance {wrong.flat[0]} is outside the disturbance_range {low}..{high}; correct it (a demand "
-                    "is a negative disturbance), or declare a wider range"
-                )
-        index = w - self.residuals[0]
-        if self._wraps_freely:
-            return index % self.n_states
-        wrong = w[(index < 0) | (index >= len(self.residuals))]
-        if wrong.size and (self.landing is not None or self.boundary != "clip"):
-            raise ValueError(
-                f"disturbance {wrong.flat[0]} is outside {self.residuals[0]}..{self.residuals[-1]}, the range "
-                "assumed because none was declared; pass disturbance_range=(low, high) to System"
-            )
-        # Beyond what the states can show every after-state is clipped to the same edge.
-        return np.clip(index, 0, len(self.residuals) - 1)
-
     @cached_property
     def mechanics(self) -> Mechanics:
         """The system as arrays for the compiled functions."""
-        exists, f, reward = once(self.allowed), once(self.f), once(self.reward)
-        x = self.after_states
-        origin = self.state_offset
-        after = np.where(exists, (f - origin) % self.n_states + origin if self._wraps_freely else f, x[0])
-        z = np.arange(self.raw_states[0], self.raw_states[-1] + 1)
-        landing = np.zeros((1, len(z))) if self.landing is None else once(self.landing)
-        return Mechanics(
-            after=frozen((after - x[0]).astype(np.int32)),
-            share=frozen(np.ones((0, 0, 0, 1))),
-            corners=frozen(np.zeros(1, np.int64)),
-            reward=frozen(np.where(exists, reward, -np.inf)),
-            landing=frozen(landing),
-            next_state=frozen(self.meet_boundary(z).astype(np.int32)),
-            rows=frozen(np.zeros(1, np.int64)),
-            offsets=frozen(np.arange(len(self.residuals))),
-            terminal=self.terminal,
-            discount=self.discount,
-            horizon=self.horizon,
-            n_after=len(x),
-            n_residuals=len(self.residuals),
-            shift=origin - x[0] - self.residuals[0],
-            hides=frozen(self.hiding),
-            wraps=self.boundary == "wrap",
-            modular=self._wraps_freely,
+        space, exists = self.space, distinct_steps(self.allowed)
+        f = distinct_steps(self.f)
+        at = positions(space, f[..., None] if space.is_line else f)
+        if self.bins.around or (not space.is_line and self._landing_given is None):
+            at = within_reach(space, self.bins, at)
+        at = np.where(exists[..., None], at, self.reach.origin)
+        return mechanics_of(
+            space,
+            self.bins,
+            self.reach,
+            at,
+            np.where(exists, distinct_steps(self.reward), -np.inf),
+            None if self.landing is None else distinct_steps(self.landing),
+            self.terminal,
+            self.discount,
+            self.horizon,
         )
 
-    def meet_boundary(self, z: NDArray[np.int64]) -> NDArray[np.int64]:
-        """State indices of raw next states: the one place where the boundary rule stands.
+    def same_disturbances(self, other: System) -> bool:
+        """Whether the same disturbances are told apart over the same steps, so that what is known of W serves both."""
+        mine, theirs = self.bins, other.bins
+        return self.horizon == other.horizon and all(
+            np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in ("first", "count", "spacing")
+        )
 
-        Under "strict" only a wrong f can lead outside; the nearest state is the least wrong answer.
+    def hides(self, s: Any) -> bool:
+        """Whether a state may hide the disturbance that led to it: at the end of a clipped axis."""
+        place = self.space.place("state", s)
+        if self.space.all_whole:
+            return bool(self.space.hiding[place])
+        return bool(np.logical_or(*self.space.ends(place)).any())
+
+    # -- at any state -----------------------------------------------------------------------------
+
+    def q_at(self, h: int, states: ArrayLike, ahead: NDArray[np.float64], weight: float = 1.0) -> NDArray[np.float64]:
+        """[N, A] for states [N, d] of a box: the reward at the very state, times ``weight``, and what follows f.
+
+        ahead: [X] what follows the after-states of the lattice; interpolated. -inf where an action does not exist
         """
-        index = z - self.state_offset
-        if self.boundary == "wrap":
-            return index % self.n_states
-        return np.minimum(np.maximum(index, 0), self.n_states - 1)  # for a single state much quicker than np.clip
+        s = self.space.rows("state", states)
+        if self.space.all_whole:
+            i = (s - self.space.low) @ strides(self.space.shape)
+            m = self.mechanics
+            return weight * m.reward[h % len(m.reward)][i] + ahead[m.after[h % len(m.after)][i]]  # type: ignore[no-any-return]
+        N, A = len(s), self.n_actions
+        each, actions = np.repeat(s, A, axis=0), np.tile(np.arange(A), N)
+        at = positions(self.space, self.at_any_state.after(h, each, actions))
+        if self._landing_given is None:
+            at = np.where(self.space.wraps, at % self.space.shape, at)
+        q = weight * self.at_any_state.reward(h, each, actions) + look_ahead(self.space, self.reach, ahead, at)
+        exists = self.at_any_state.allowed(h, each, actions).reshape(N, A)
+        stuck = np.flatnonzero(~exists.any(axis=1))
+        if len(stuck):
+            raise ValueError(f"state {s[stuck[0]]} has no allowed action at step {h}; allow one in every state")
+        return np.where(exists, q.reshape(N, A), -np.inf)
 
-    @cached_property
-    def hiding(self) -> NDArray[np.bool_]:
-        """[S] which states may hide the disturbance that led to them: the ends of a clipped space."""
-        ends = np.isin(np.arange(self.n_states), (0, self.n_states - 1))
-        return ends & (self.boundary == "clip")
+    def advance(self, h: Any, places: Any, actions: Any, w: Any) -> tuple[Any, Any]:
+        """Where steps end, and what they pay, landing included.
 
-    def hides(self, s: int) -> bool:
-        """Whether state s may hide the disturbance that led to it."""
-        return s in self.states and bool(self.hiding[s - self.state_offset])
-
-    def step(self, h: Any, s: Any, a: Any, w: Any) -> tuple[Any, Any]:
-        """State indices after a step from indices s, and what it pays, landing included; numbers or arrays of them."""
-        raw, paid = self.f[h, s, a] + w, self.reward[h, s, a]
+        Parameters
+        ----------
+        h
+            The step: a number, or [N] where all axes are whole.
+        places
+            State indices, a number or [N], where all axes are whole; else states [N, d].
+        actions
+            By index, a number or [N].
+        w
+            The disturbances: on a line a number or [N], in a box [N, d].
+        """
+        if not self.space.all_whole:
+            ask = self.at_any_state
+            raw = ask.after(h, places, actions) + w
+            return self.space.meet_boundary(raw), ask.reward(h, places, actions) + ask.landing(h, raw)
+        raw, paid = self.f[h, places, actions] + w, self.reward[h, places, actions]
+        rows = raw[..., None] if self.space.is_line else raw
         if self.landing is not None:
-            paid = paid + self.landing[h, raw - self.raw_states[0]]
-        return self.meet_boundary(raw), paid
+            paid = paid + self.landing[h, raw_index(self.space, self.bins, self.reach, rows)]
+        return self.space.index_of_raw(rows - self.space.low), paid
+
+    # -- the same system with changes -------------------------------------------------------------
 
     def replace(self, **changes: Any) -> System:
         """The same system with some arguments changed. A landing function is read again, over the new raw states."""
-        arguments = {**self.arguments(), "boundary": self._boundary_given}
-        if self._landing_function is not None:
-            arguments["landing"] = self._landing_function
-        return System(**{**arguments, **changes})
+        given: dict[str, Any] = {name: function.function for name, function in self.functions.items()}
+        if callable(self._landing_given):
+            given["landing"] = self._landing_given
+        return System(**{**self.arguments(), **given, "boundary": self._boundary_given, **changes})
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments that build this system again, tables without a step axis that says nothing."""
-        return {
-            "f": once(self.f),
-            "reward": once(self.reward),
+        """The arguments that build this system again, tables without a step axis that says nothing.
+
+        Of functions on continuous axes, which are asked between points too, there is no table: they are left out.
+        """
+        tables: dict[str, Any] = {
+            "f": distinct_steps(self.f),
+            "reward": distinct_steps(self.reward),
+            "landing": None if self.landing is None else distinct_steps(self.landing),
+            "terminal": self.terminal,
+            "allowed": distinct_steps(self.allowed),
+        }
+        if not self.space.all_whole:
+            tables = {"landing": None, "terminal": None, "allowed": None}
+        arguments = tables | {
             "horizon": self.horizon,
             "boundary": self.boundary,
             "model_error": self.model_error,
             "lipschitz": self.lipschitz,
-            "landing": None if self.landing is None else once(self.landing),
             "discount": self.discount,
-            "terminal": self.terminal,
-            "allowed": once(self.allowed),
             "disturbance_range": self.disturbance_range,
-            "state_offset": self.state_offset,
+        }
+        if self.space.is_line:
+            return arguments | {"state_offset": self.state_offset}
+        points = [None if whole else int(n) for whole, n in zip(self.space.is_whole, self.space.shape, strict=True)]
+        return arguments | {
+            "low": self.space.low,
+            "high": self.space.high,
+            "points": points,
+            "actions": self.actions,
         }
 
     def __repr__(self) -> str:
+        space = self.space
+        if space.is_line:
+            states = f"{self.n_states} states {self.states[0]}..{self.states[-1]}"
+        else:
+            sides = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(space.low, space.high, strict=True))
+            states = f"{' x '.join(map(str, space.shape))} {'states' if space.all_whole else 'points'} of {sides}"
         return (
-            f"System({self.n_states} states {self.states[0]}..{self.states[-1]}, {self.n_actions} actions, "
-            f"horizon {self.horizon}, boundary {self.boundary!r}, model_error {self.model_error:g})"
+            f"System({states}, {self.n_actions} actions, horizon {self.horizon}, boundary {self.boundary!r}, "
+            f"model_error {self.model_error:g})"
         )
 
-    # -- from what the user wrote to tables -------------------------------------------------------
+    # -- where actions lead ------------------------------------------------------------------------
 
     @property
     def _wraps_freely(self) -> bool:
-        return self.boundary == "wrap" and getattr(self, "landing", None) is None
-
-    def _table(self, name: str, given: Table, read: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """[H, S, A], a read-only view of the one step where all are alike; 0 where the action does not exist."""
-        H, S, A = self.horizon, self.n_states, self.n_actions
-        if callable(given):
-            states, actions = np.meshgrid(np.array(self.states), np.arange(A), indexing="ij")
-            table = _evaluated(name, given, H, (S, A), states, actions)
-        else:
-            table = array_of(name, given)
-            if table.shape == (S,) and name == "reward":
-                table = table[:, None]
-            elif table.shape not in {(), (S, A), (1, S, A), (H, S, A)}:
-                also = "[S], " if name == "reward" else ""
-                raise ValueError(
-                    f"{name} has shape {table.shape}; with H={H}, S={S}, A={A} it must be "
-                    f"{also}[S, A] = {(S, A)} or [H, S, A] = {(H, S, A)}, or a function"
-                )
-            table = np.broadcast_to(table, (len(table) if table.ndim == 3 else 1, S, A))
-        if name != "allowed":
-            exists = self.allowed if len(table) == H else once(self.allowed).any(axis=0)
-            table = np.where(exists, array_of(name, table), 0)
-        checked = read(name, table, lambda h, s, a: f"{name} at step {h}, state {s + self.state_offset}, action {a}")
-        return np.broadcast_to(frozen(checked), (H, S, A))
-
-    def _payments(self, name: str, given: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[np.float64]:
-        """Rewards of any kind, of which an episode may add up H."""
-        return numbers(name, given, place, LARGEST_RETURN / self.horizon)
+        """Whether only what f + W wraps to matters."""
+        return self.space.is_line and self.boundary == "wrap" and self._landing_given is None
 
     @property
-    def _f_and_allowed(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """[1 or H, S, A] both; one step, where all are alike."""
-        f, exists = np.broadcast_arrays(once(self.f), once(self.allowed))
-        return f, exists
+    def _f_and_allowed(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """[1 or H, S, A] both, f with its axes; one step, where all are alike."""
+        f, exists = distinct_steps(self.f), distinct_steps(self.allowed)
+        steps = max(len(f), len(exists))
+        return np.broadcast_to(f, (steps, *f.shape[1:])), np.broadcast_to(exists, (steps, *exists.shape[1:]))
 
-    def _check_length(self, what: str, n: int) -> None:
-        """An error where even one number for every step and state would be too many."""
-        if self.horizon * n > LARGEST_TABLE:
-            raise ValueError(
-                f"{self.horizon} steps of {n} {what} are more than {LARGEST_TABLE} together; state a shorter horizon, "
-                "or take a coarser unit"
-            )
-
-    def _landing(self, given: Table) -> NDArray[np.float64]:
-        Z = len(self.raw_states)
-        if self.boundary == "wrap" and self.disturbance_range is None:
-            raise ValueError(
-                "landing under boundary 'wrap' needs disturbance_range=(low, high): modulo S, W could be any; or pass "
-                "another boundary, such as 'clip'"
-            )
-        if self.boundary == "wrap" and len(self.residuals) > self.n_states:
-            raise ValueError(
-                f"landing under boundary 'wrap' needs the disturbance to be recoverable, but {len(self.residuals)} "
-                f"disturbances wrap onto {self.n_states} states; narrow disturbance_range, or add states"
-            )
-        if callable(given):
-            z = np.arange(self.raw_states[0], self.raw_states[-1] + 1)
-            table = self._payments("landing", _evaluated("landing", given, self.horizon, (Z,), z))
-        else:
-            table = self._payments("landing", given)
-            if table.shape not in {(Z,), (1, Z), (self.horizon, Z)}:
-                raise ValueError(
-                    f"landing has shape {table.shape}; over the raw states {self.raw_states[0]}.."
-                    f"{self.raw_states[-1]} it must be {(Z,)} or {(self.horizon, Z)}, or a function of z, "
-                    "which also follows where a change of f, ζ or W moves the raw states"
-                )
-        return np.broadcast_to(frozen(np.atleast_2d(table)), (self.horizon, Z))
-
-    def _terminal(self, given: Table | None) -> NDArray[np.float64]:
-        if given is None:
-            return frozen(np.zeros(self.n_states))
-        if callable(given):
-            if takes_the_step("terminal", given, 1):
-                raise TypeError("terminal takes more than the states; it is paid once, after the last step")
-            values = _evaluated("terminal", given, 1, (self.n_states,), np.array(self.states))[0]
-            table = self._payments("terminal", values)
-        else:
-            table = self._payments("terminal", given)
-        if table.shape != (self.n_states,):
-            raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(self.n_states,)}")
-        return frozen(table)
-
-    def _check_actions(self) -> None:
-        stuck = np.argwhere(~once(self.allowed).any(axis=2))
-        if len(stuck):
-            h, s = stuck[0]
-            raise ValueError(
-                f"state {s + self.state_offset} has no allowed action at step {h}; "
-                "allow one in every state, even if it does nothing"
-            )
-
-    def _check_wraps_unsaid(self) -> None:
-        """An error where a boundary that nobody stated would matter: a shop does not wrap."""
-        if self.disturbance_range is None:
-            return
-        choices = "pass boundary='clip' (the nearest state), 'wrap' (modulo S) or 'strict' (it cannot happen)"
-        if self.landing is not None:
-            raise ValueError(f"landing is given, but not where f + W outside the states leads; {choices}")
-        (low, high), first, last = self.disturbance_range, self.states[0], self.states[-1]
+    @cached_property
+    def _reached(self) -> NDArray[Any]:
+        """[N, d] where actions that exist lead in a box, counted in points from the first."""
         f, exists = self._f_and_allowed
-        wrong = np.argwhere(exists & ((f + low < first) | (f + high > last)))
-        if len(wrong):
-            h, s, a = wrong[0]
-            x = self.f[h, s, a]
-            raise ValueError(
-                f"from state {s + first}, action {a} at step {h} (f = {x}) W in {low}..{high} leads to {x + low}.."
-                f"{x + high}, outside the states {first}..{last}, and boundary is not given; {choices}"
-            )
+        return positions(self.space, f[exists])
 
-    def _check_inside(self) -> None:
-        first, last = self.states[0], self.states[-1]
-        f, exists = self._f_and_allowed
-        wrong = np.argwhere(exists & ((f < first) | (f > last)))
-        if len(wrong):
-            h, s, a = wrong[0]
-            raise ValueError(
-                f"f sends state {s + self.state_offset}, action {a} at step {h} to {self.f[h, s, a]}, "
-                f"outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
-            )
-
-
-def once(table: NDArray[Any]) -> NDArray[Any]:
-    """[1, ...] where a [H, ...] table repeats one step without storing it again, else the table."""
-    return table[:1] if table.strides[0] == 0 or len(table) == 1 else table
-
-
-def _checked_range(given: tuple[int, int] | None) -> tuple[int, int] | None:
-    if given is None:
-        return None
-    try:
-        low, high = given
-    except (TypeError, ValueError):
-        raise TypeError(f"disturbance_range is {given!r}; give (low, high)") from None
-    pair = tuple(
-        whole(f"disturbance_range[{i}]", w, -LARGEST_INTEGER, LARGEST_INTEGER) for i, w in enumerate((low, high))
-    )
-    if pair[0] > pair[1]:
-        raise ValueError(f"disturbance_range is {pair}; low must not exceed high")
-    return pair[0], pair[1]
-
-
-def _sizes(tables: dict[str, Any], n_states: int | None, n_actions: int | None) -> tuple[int, int]:
-    """S and A, from the arguments or else from the first array that shows them."""
-    shapes: list[tuple[int, ...]] = [
-        array_of(name, t).shape for name, t in tables.items() if t is not None and not callable(t)
-    ]
-    sizes = {
-        "n_states": [n_states, *(shape[-2:][0] for shape in shapes if shape)],
-        "n_actions": [n_actions, *(shape[-1] for shape in shapes if len(shape) >= 2)],
-    }
-    for name, known in sizes.items():
-        if known == [None]:
-            raise TypeError(f"{name} cannot be read off functions alone; pass {name}=")
-    S, A = (whole(name, next(n for n in known if n is not None), 1) for name, known in sizes.items())
-    return S, A
-
-
-def _evaluated(
-    name: str, function: Callable[..., Any], horizon: int, shape: tuple[int, ...], *grids: NDArray[np.int64]
-) -> NDArray[Any]:
-    """[1, ...] of function(*grids), or [H, ...] of function(h, *grids) if it has one more argument."""
-    per_step = takes_the_step(name, function, len(grids))
-    if per_step and horizon * math.prod(shape) > LARGEST_TABLE:
-        raise ValueError(
-            f"{name} depends on the step: {horizon} tables of shape {shape} have more than {LARGEST_TABLE} numbers; "
-            "state a shorter horizon, or take a coarser unit"
-        )
-    try:
-        tables = [function(h, *grids) for h in range(horizon)] if per_step else [function(*grids)]
-    except Exception as error:
-        raise TypeError(
-            f"{name} failed when it was called with arrays of shape {shape}: {type(error).__name__}: {error}; "
-            "write it so that it answers for all at once (np.maximum, np.where, & and |, not max, if, and, or)"
-        ) from error
-    for table in tables:
-        if np.shape(table) not in {(), shape}:
-            raise ValueError(
-                f"{name}, called with arrays of shape {shape}, returned shape {np.shape(table)}; "
-                "write it with numpy functions, so that it answers for all at once"
-            )
-    _check_entries(name, function, tables[0], shape, grids, per_step)
-    if all(np.array_equal(table, tables[0]) for table in tables[1:]):
-        tables = tables[:1]
-    return np.stack([np.broadcast_to(array_of(name, table), shape) for table in tables])
-
-
-def _check_entries(
-    name: str, function: Callable[..., Any], table: Any, shape: tuple[int, ...], grids: Any, per_step: bool
-) -> None:
-    """An error for a function that answers otherwise for a state alone than among others: one that sums them."""
-    whole_table = np.broadcast_to(table, shape)
-    last = tuple(n - 1 for n in shape)
-    one = [grid[tuple(slice(n, n + 1) for n in last)] for grid in grids]
-    try:
-        alone = np.asarray(function(0, *one) if per_step else function(*one))
-    except Exception:  # one that knows the sizes answers for all states or none
-        return
-    if alone.size == 1 and alone.dtype.kind in "biuf" and not np.isclose(float(alone.item()), float(whole_table[last])):
-        raise ValueError(
-            f"{name} is {alone.item():g} for {', '.join(str(g.item()) for g in one)} alone and {whole_table[last]:g} "
-            "among others; write it so that every entry is answered by itself, without sums over states"
-        )
-
-
-def takes_the_step(name: str, function: Callable[..., Any], grids: int) -> bool:
-    """Whether a function has one required argument more than there are grids; that argument is the step."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a builtin or ufunc that does not say
-        return False
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    required = [p.name for p in parameters if p.kind in positional and p.default is p.empty]
-    late = [p.name for p in parameters if p.name in STEP_NAMES and p.name not in required[:1]]
-    if late:
-        raise TypeError(f"{name} takes {late[0]!r} where it is not filled in; make the step its first argument")
-    return len(required) > grids
-
-
-def _truths(name: str, values: ArrayLike, place: Callable[..., str]) -> NDArray[np.bool_]:
-    array = np.asarray(values)
-    if array.dtype != np.bool_:
-        raise TypeError(f"{name} holds {array.dtype}; give booleans")
-    return array
+    def _from_the_end(self) -> NDArray[Any]:
+        """[N, d] where actions lead from the far end of continuous axes that wrap, which no point is at."""
+        space, A = self.space, self.n_actions
+        turned = space.wraps & ~space.is_whole
+        ends = np.where(turned & np.isclose(space.points, space.low), space.high, space.points)
+        states, actions = np.repeat(ends, A, axis=0), np.tile(np.arange(A), len(ends))
+        steps = range(self.horizon if self.functions["f"].per_step else 1)
+        return np.concatenate([positions(space, self.at_any_state.after(h, states, actions)) for h in steps])

@@ -117,7 +117,7 @@ def _cost(name: str, n_states: int, n_actions: int, seconds: float, seed: int) -
     rng = np.random.default_rng(seed)
     episodes = 16
     starts, w = world.draw(episodes, seed)
-    j = world.system.fold(w)
+    j = world.system.bins.index(w)
     actions = rng.integers(n_actions, size=j.shape)
     states = np.empty((episodes, HORIZON + 1), np.int64)
     states[:, 0] = starts

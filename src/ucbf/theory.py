@@ -1,7 +1,7 @@
 """The paper's bounds as functions. Each says what is proved and what is an order only.
 
 Values are in the user's units. Where a bound needs L and the system does not give it, the one of
-:func:`ucbf.bonuses.lipschitz_ahead` is taken. c and p are those of the bonus "theorem" with the clock "episode".
+:func:`ucbf.lipschitz.lipschitz_ahead` is taken. c and p are those of the bonus "theorem" with the clock "episode".
 c = None is the smallest for which the proof holds in so many episodes (:func:`ucbf.certificates.valid_scale`); with a
 smaller c the formulas are the same, and nothing is proved.
 """
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf import certificates
-from ucbf.bonuses import lipschitz_of, steepest
 from ucbf.certificates import error_parts, log_share, valid_scale
 from ucbf.checks import real, whole
+from ucbf.lipschitz import lipschitz_of, steepest
 from ucbf.planning import optimal
 from ucbf.system import System
 from ucbf.units import units_of

@@ -34,11 +34,12 @@ def units_of(system: System) -> Units:
     high[H] = low[H] = system.terminal
     floor = np.empty(H)
     for h in range(H - 1, -1, -1):
-        reward, after, landing = (table[h % len(table)] for table in (m.reward, m.after, m.landing))
+        reward, landing = (table[h % len(table)] for table in (m.reward, m.landing))
         for pick, v in ((np.maximum, high), (np.minimum, low)):
-            ahead = _over_disturbances(pick, landing + m.discount * v[h + 1][m.next_state], system)
-            v[h] = (reward + ahead[after]).max(axis=1)
-        floor[h] = (reward + ahead[after])[np.isfinite(reward)].min()  # of the worst disturbances, which came last
+            ahead = over_disturbances(pick, landing + m.discount * v[h + 1][m.next_state], system)
+            q = reward + following(m, ahead, h)
+            v[h] = q.max(axis=1)
+        floor[h] = q[np.isfinite(reward)].min()  # of the worst disturbances, which came last
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
     return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
@@ -64,19 +65,24 @@ def in_units(mechanics: Mechanics, units: Units) -> Mechanics:
 def reward_range(system: System) -> tuple[float, float]:
     """Smallest and largest reward of a step, landing included, over all actions and residuals that exist."""
     m = system.mechanics
-    least, most = (_over_disturbances(pick, m.landing, system) for pick in (np.minimum, np.maximum))  # [D, X]
+    least, most = (over_disturbances(pick, m.landing, system) for pick in (np.minimum, np.maximum))  # [D, X]
     low, high = np.inf, -np.inf
     for h in range(max(len(m.after), len(m.reward), len(m.landing))):
-        reward, after = m.reward[h % len(m.reward)], m.after[h % len(m.after)]
+        reward = m.reward[h % len(m.reward)]
         exists = np.isfinite(reward)
-        low = min(low, float((reward + least[h % len(least)][after])[exists].min()))
-        high = max(high, float((reward + most[h % len(most)][after])[exists].max()))
+        low = min(low, float((reward + following(m, least[h % len(least)], h))[exists].min()))
+        high = max(high, float((reward + following(m, most[h % len(most)], h))[exists].max()))
     return low, high
 
 
-def _over_disturbances(pick: Any, raw: NDArray[np.float64], system: System) -> NDArray[np.float64]:
-    """[..., X] the largest or the smallest, over the disturbances that may occur, of what follows [..., Z]."""
-    return sliding(pick, raw, system.n_possible)[..., : system.mechanics.n_after]
+def over_disturbances(pick: Any, raw: NDArray[np.float64], system: System) -> NDArray[np.float64]:
+    """[..., X] np.maximum or np.minimum, over the disturbances that may occur, of what follows [..., Z]."""
+    if system.space.is_line:
+        return sliding(pick, raw, system.bins.n_possible)[..., : system.mechanics.n_after]
+    table = raw.reshape(*raw.shape[:-1], *system.reach.raw_shape(system.bins))
+    for k, n in enumerate(system.bins.count, start=raw.ndim - 1):
+        table = np.moveaxis(sliding(pick, np.moveaxis(table, k, -1), int(n)), -1, k)
+    return np.ascontiguousarray(table).reshape(*raw.shape[:-1], -1)
 
 
 def sliding(pick: Any, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
@@ -87,3 +93,16 @@ def sliding(pick: Any, values: NDArray[np.float64], width: int) -> NDArray[np.fl
         values = pick(values[..., :-step], values[..., step:])
         span += step
     return values
+
+
+def following(m: Mechanics, ahead: NDArray[np.float64], h: int) -> NDArray[np.float64]:
+    """[S, A] what follows every pair at step h, given what follows the after-states [X]."""
+    after = m.after[h % len(m.after)]
+    if len(m.corners) == 1:
+        at_once: NDArray[np.float64] = ahead[after]
+        return at_once
+    share = m.share[h % len(m.share)]
+    total: NDArray[np.float64] = sum(
+        (share[..., c] * ahead[after + m.corners[c]] for c in range(len(m.corners))), np.zeros(after.shape)
+    )
+    return total

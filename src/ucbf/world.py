@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import frozen, numbers, real, whole
 from ucbf.disturbance import Disturbance, invert
 from ucbf.planning import Plan, check_law, plan
-from ucbf.system import LARGEST_TABLE, System, once
+from ucbf.system import System
+from ucbf.tables import LARGEST_TABLE, distinct_steps
 
 MOST_DRAWS = 10_000
 
@@ -30,20 +32,24 @@ class World:
     law
         The law of W.
     start
-        [S] probabilities of the first state, or one state; uniform if None.
+        [S] probabilities of the first state, or one state; uniform if None. On continuous axes they are of the points.
     """
 
     system: System
     law: Disturbance
     start: NDArray[np.float64]  # [S]
+    start_state: Any  # on continuous axes, the first state [d], if it is always the same; else None
 
     def __init__(self, system: System, law: Disturbance, start: ArrayLike | None = None) -> None:
         for name, value, kind in (("system", system, System), ("law", law, Disturbance)):
             if not isinstance(value, kind):
                 raise TypeError(f"{name} is {value!r:.60}; give a ucbf.{kind.__name__}")
         check_law(system, law)
-        self.__dict__.update(system=system, law=law, start=_start(system, start))
-        if system.boundary == "strict":
+        always = None
+        if not system.space.all_whole and start is not None and _is_state(system, start):
+            always = system.space.place("start", start)
+        self.__dict__.update(system=system, law=law, start=_start(system, start), start_state=always)
+        if "strict" in system.space.rules:
             self._check_inside()
 
     @cached_property
@@ -57,24 +63,35 @@ class World:
         """V* of an episode, averaged over the first state."""
         return float(self.start @ self.plan.v[0])
 
-    def draw(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First states (indices) [K] and disturbances [K, H]; a longer draw begins with the shorter one."""
+    def draw(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Indices of first states [K] and disturbances [K, H] or [K, H, d]; a longer draw begins with the shorter."""
+        starts, drawn = self.draw_indices(episodes, seed)
+        return starts, self.law.values[drawn]
+
+    def draw_indices(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same, with indices of the law's values [K, H]."""
         rng = np.random.default_rng(np.random.SeedSequence(seed))
         uniforms = rng.random((episodes, self.system.horizon + 1))
-        return invert(self.start, uniforms[:, 0]), self.law.draw(uniforms[:, 1:])
+        return invert(self.start, uniforms[:, 0]), self.law.draw_indices(uniforms[:, 1:])
 
     def _check_inside(self) -> None:
-        system, first, last = self.system, self.system.states[0], self.system.states[-1]
+        """Along strict axes f + W must stay among the states."""
+        system, space = self.system, self.system.space
+        strict = np.array([rule == "strict" for rule in space.rules])
+        margin = np.where(space.is_whole, 0, 1e-9 * (space.high - space.low))
         for h in range(system.horizon):
-            occurs = self.law.values[self.law.pmf[h % len(self.law.pmf)] > 0]
-            for w in (occurs[0], occurs[-1]):
-                landed = system.f[h] + w
-                wrong = np.argwhere(system.allowed[h] & ((landed < first) | (landed > last)))
+            occurs = self.law.values[self.law.pmf[h % len(self.law.pmf)] > 0].reshape(-1, space.n_axes)
+            x = system.f[h].reshape(*system.allowed.shape[1:], space.n_axes)
+            for w in (occurs.min(axis=0), occurs.max(axis=0)):
+                outside = strict & ((x + w < space.low - margin) | (x + w > space.high + margin))
+                wrong = np.argwhere(system.allowed[h] & outside.any(axis=2))
                 if len(wrong):
                     s, a = wrong[0]
+                    shown = (str(r[0]) if space.is_line else str(r) for r in (w, x[s, a] + w, space.low, space.high))
+                    w_, landed, first, last = shown
                     raise ValueError(
-                        f"from state {s + first}, action {a} at step {h} a disturbance of {w} leads to "
-                        f"{landed[s, a]}, outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
+                        f"from state {space.name(s)}, action {a} at step {h} a disturbance of {w_} leads to "
+                        f"{landed}, outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
                     )
 
 
@@ -82,9 +99,9 @@ def _start(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
     S = system.n_states
     if given is None:
         return frozen(np.full(S, 1 / S))
-    if np.ndim(given) == 0:
-        state = whole("start", given, system.states[0], system.states[-1])
-        return frozen(np.eye(S)[state - system.state_offset])
+    if _is_state(system, given):
+        place = system.space.place("start", given)
+        return frozen(np.eye(S)[place] if system.space.all_whole else system.space.shares_of_points(place))
     start = numbers("start", given)
     if start.shape != (S,):
         raise ValueError(f"start has shape {start.shape}; it must be one state, or probabilities [S] = {(S,)}")
@@ -94,6 +111,12 @@ def _start(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
             "probabilities must not be negative and must sum to 1"
         )
     return frozen(start)
+
+
+def _is_state(system: System, given: Any) -> bool:
+    """Whether a start is one state, not probabilities [S]."""
+    space = system.space
+    return np.ndim(given) == 0 if space.is_line else np.shape(given) == (space.n_axes,) != (space.n_states,)
 
 
 def random_world(
@@ -145,7 +168,7 @@ def corrupt(system: System, model_error: float, seed: int = 0) -> System:
     if not isinstance(system, System):
         raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
     half = int(real("model_error (ζ)", model_error, 0, LARGEST_TABLE) // 2)
-    f = once(system.f)
+    f = distinct_steps(system.f)
     rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
     error = rng.integers(-half, half + 1, size=f.shape)
     low, high = system.states[0], system.states[-1]

@@ -217,7 +217,7 @@ class _Work:
 
 def _start(ready: Ready, start: float | None) -> int:
     states = ready.system.states
-    begin = ready.system.home if start is None else int(ready.units(start))
+    begin = ready.system.nearest_to_zero if start is None else int(ready.units(start))
     if begin not in states:
         raise UserError(f"start is {start}; states go from {states[0] * ready.unit:g} to {states[-1] * ready.unit:g}")
     return begin

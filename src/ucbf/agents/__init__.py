@@ -16,7 +16,8 @@ from ucbf.agents.ucbvi import UCBVI
 from ucbf.agents.ucbvi_bf import UCBVIBF
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.checks import one_of
-from ucbf.estimators.base import Named
+from ucbf.laws import Law
+from ucbf.models import Model
 from ucbf.planning import checked_policy
 from ucbf.saving import Saved, said
 from ucbf.system import System
@@ -31,7 +32,11 @@ def make_agent(name: str, system: System, **params: Any) -> Agent:
 
 
 def restored(
-    path: str | os.PathLike[str], saved: Saved, agent: type[Agent] | None = None, estimator: Named | None = None
+    path: str | os.PathLike[str],
+    saved: Saved,
+    agent: type[Agent] | None = None,
+    estimator: Model | None = None,
+    law: Law | None = None,
 ) -> Agent:
     """The agent that a file at ``path`` says: :func:`ucbf.load`."""
     if agent is None and saved.agent not in AGENTS:
@@ -41,24 +46,26 @@ def restored(
     kind = AGENTS[saved.agent] if agent is None else agent
     if kind.name != saved.agent:
         raise ValueError(f"{path} holds a {saved.agent!r}, not a {kind.name!r}; pass the class it was saved from")
-    described = saved.params.get("estimator")
-    params = saved.params if estimator is None else {**saved.params, "estimator": estimator}
-    sizes = dict(zip("HSA", saved.system.f.shape, strict=True))
+    parts = {name: part for name, part in (("estimator", estimator), ("law", law)) if part is not None}
+    described = {name: saved.params.get(name) for name in ("estimator", "law")}
+    params = {**saved.params, **parts}
+    sizes = dict(zip("HSA", saved.system.allowed.shape, strict=True))
     try:
         for name, axes in kind.tables.items():  # before an agent is built for sizes that the file only claims
             shape = tuple(sizes[axis] for axis in axes)
             if name not in saved.state or saved.state[name].shape != shape:
                 raise ValueError(f"it holds no {name} of shape {shape}")
         made = kind(saved.system, **params)
-        same = bool(made.params.get("estimator") == described)
-        if same:
+        other = [name for name, said_ in described.items() if made.params.get(name) != said_]
+        if not other:
             made.restore(saved.state)
             if "policy" in made.state:
                 checked_policy(made.system, made.state["policy"])
     except Exception as error:  # a forged file may make anything go wrong
         raise ValueError(f"{path} does not hold this agent: {said(error)}; save the agent again") from None
-    if not same:
-        raise ValueError(f"{path} was saved with the estimator {described!r:.80}; pass one with the same parameters")
+    if other:
+        name = other[0]
+        raise ValueError(f"{path} was saved with the {name} {described[name]!r:.80}; pass one with the same parameters")
     return made
 
 

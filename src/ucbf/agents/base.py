@@ -18,15 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import whole
 from ucbf.kernels import loop
-from ucbf.kernels.seen import Seen, explain, residual_of
+from ucbf.kernels.seen import Seen
 from ucbf.limits import Limits, copy_into, learner_limits
 from ucbf.saving import Preset, Saved, write
+from ucbf.seen import Transition, explain
 from ucbf.system import System
 from ucbf.units import in_units, units_of
 
 
 class CensoredWarning(UserWarning):
-    """A clipped boundary hid a disturbance from an agent that learns the law of the disturbances."""
+    """A clipped boundary hid a disturbance from an agent that learns the distribution of the disturbances."""
 
 
 class Lock:
@@ -91,6 +92,10 @@ class Agent(ABC):
         agents that read censored transitions (:attr:`reads_censored`)
         """
 
+    def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
+        """The same where axes are continuous: W is shared out, [B], among the bins that begin with ``seen.low``."""
+        raise TypeError(f"{self.name} learns only where all axes are whole")
+
     @property
     def uses_residual(self) -> bool:
         """Whether ``update`` looks at W; if not, transitions need not agree with f."""
@@ -119,33 +124,43 @@ class Agent(ABC):
 
     # -- use, step by step ------------------------------------------------------------------------
 
-    def act(self, h: int, s: int) -> int:
-        """The action for state s at step h."""
-        h, s = self._step(h), self._index("state", s)
+    def act(self, h: int, s: Any) -> int:
+        """The action for state s at step h: a number, or in a box a row [d]."""
+        h, place = self._step(h), self.system.space.place("state", s)
         with self.lock:
             if h == 0:
                 self.renew()
-            return int(self._choice(h, s))
+            return self._choice(h, place)
 
-    def observe(self, h: int, s: int, a: int, next_s: int, disturbance: int | None = None) -> None:
+    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
         """Learn from a transition, whoever chose the action and whenever it was made.
 
         Parameters
         ----------
         disturbance
             W itself, where it was measured; it must agree with the transition, give or take ζ/2. It is needed only
-            where next_s does not determine it: at an edge of a clipped space, where s' says no more than that W was
-            at least, or at most, something.
+            where next_s does not determine it: at a clipped boundary, where s' says no more than that W was at least,
+            or at most, something.
         """
-        h, s, s_next = self._step(h), self._index("state", s), self._index("next state", next_s)
-        a = whole("action", a, 0, self.system.n_actions - 1)
-        if not self.system.allowed[h, s, a]:
-            raise ValueError(f"action {a} is not allowed in state {s + self.system.state_offset} at step {h}")
+        system = self.system
+        h, a = self._step(h), whole("action", a, 0, system.n_actions - 1)
+        moved = Transition(h, system.space.place("state", s), a, system.space.place("next state", next_s), disturbance)
+        if system.space.all_whole and not system.allowed[h, moved.s, a]:
+            raise ValueError(f"action {a} is not allowed in state {system.space.name(moved.s)} at step {h}")
         with self.lock:
-            moved = Seen(h, s, a, s_next, 0, 0)
-            seen = self._explain(moved, disturbance) if self.uses_residual else moved
-            if seen is not None:
-                self.update(seen)
+            if not self.uses_residual:
+                self.update(Seen(h, system.space.index(moved.s), a, system.space.index(moved.s_next), 0, 0))
+                return
+            reading = explain(system, self.told, moved, self.reads_censored)
+            if reading.outside:
+                self._meet_outside(reading.outside)
+            if reading.censored:
+                self._meet_censored(reading.censored)
+            if reading.seen is not None:
+                if system.space.all_whole:
+                    self.update(reading.seen)
+                else:
+                    self.update_between(reading.seen, reading.share)
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
@@ -172,7 +187,7 @@ class Agent(ABC):
         return None
 
     def hides_at_edges(self) -> bool:
-        """Whether a clipped edge hides anything from it where W is not measured; an error if it needs W there."""
+        """Whether a clipped boundary hides anything from it where W is not measured; an error if it needs W there."""
         return self.reads_censored
 
     def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
@@ -184,70 +199,24 @@ class Agent(ABC):
 
     # -- checks -----------------------------------------------------------------------------------
 
-    def _choice(self, h: int, s: int) -> int:
-        return int(self.policy[h, s])
+    def _choice(self, h: int, place: Any) -> int:
+        """The action at a place (:meth:`ucbf.spaces.Space.place`); between points, that of the nearest."""
+        return int(self.policy[h, self.system.space.index(place)])
 
     def _step(self, h: int) -> int:
         return whole("step h", h, 0, self.system.horizon - 1)
-
-    def _index(self, what: str, s: int) -> int:
-        return whole(what, s, self.system.states[0], self.system.states[-1]) - self.system.state_offset
-
-    def _explain(self, seen: Seen, disturbance: int | None) -> Seen | None:
-        """What a transition says of W; None for one that nothing is learned from."""
-        (h, s, a, s_next), system, told = seen[:4], self.system, self.told
-        last, first = len(system.declared_residuals) - 1, system.mechanics.after
-        edge = bool(told.hides[s_next])
-        lower, upper = edge and s_next == 0, edge and s_next == system.n_states - 1
-        j = int(residual_of(told, first, h, s, a, s_next))
-        if (j < 0 and not upper) or (j > last and not lower):
-            self._meet_outside(
-                f"{self._named(h, s, a)} to {s_next + system.state_offset} the residual is {j + system.residuals[0]}, "
-                f"outside {system.residuals[0]}..{system.residuals[0] + last} (disturbance_range, widened by ζ/2); "
-                "correct f, or declare a wider disturbance_range or a larger model_error"
-            )
-            return None
-        if disturbance is not None:
-            measured = int(system.fold(whole("disturbance", disturbance)))
-            self._check_agreement(h, s, a, s_next, disturbance)
-            return Seen(*explain(told, h, s, a, s_next, measured, False))  # by f as it may have been repaired since
-        if edge and not self.reads_censored:
-            if system.slack or (lower and j > 0) or (upper and j < last):
-                self._meet_censored(h, s, a, s_next)
-            nearest = min(max(j, system.slack), last - system.slack)
-            return Seen(h, s, a, s_next, nearest, nearest)
-        return Seen(*explain(told, h, s, a, s_next, 0, True))
 
     def _meet_outside(self, message: str) -> None:
         """A residual that the declared range excludes."""
         raise ValueError(message)
 
-    def _named(self, h: int, s: int, a: int) -> str:
-        return f"from state {s + self.system.state_offset}, action {a} at step {h} (f = {self.system.f[h, s, a]})"
-
-    def _check_agreement(self, h: int, s: int, a: int, s_next: int, disturbance: int) -> None:
-        """An error unless f + W, give or take ζ/2, leads to the next state."""
-        system, slack = self.system, self.system.slack
-        raw = int(system.f[h, s, a]) + disturbance
-        around = raw + np.arange(-slack, slack + 1)
-        landed = around - system.state_offset if system.boundary == "strict" else system.meet_boundary(around)
-        if s_next not in landed:
-            raise ValueError(
-                f"{self._named(h, s, a)} the disturbance {disturbance} leads to {raw}, not to the next state "
-                f"{s_next + system.state_offset} that was given; correct one of them, or declare a larger model_error"
-            )
-
-    def _meet_censored(self, h: int, s: int, a: int, s_next: int) -> None:
-        """A clipped edge, and W was not measured."""
-        o = self.system.state_offset
-        bound = s_next + o - int(self.system.f[h, s, a])
-        side = "at most" if s_next == 0 else "at least"
+    def _meet_censored(self, message: str) -> None:
+        """A clipped boundary, and W was not measured."""
         self._warn(
             CensoredWarning,
-            f"{self._named(h, s, a)} the next state {s_next + o} is a clipped edge: it says only that W was {side} "
-            f"{bound}. {self.name} takes it for the nearest such W, which biases what it learns; pass disturbance=W to "
-            "observe where W can be measured",
-            stacklevel=5,
+            f"{message}. {self.name} takes W for the nearest that explains it, which biases what it learns; pass "
+            "disturbance=W to observe where W can be measured",
+            stacklevel=4,
         )
 
     def _warn(self, kind: type[Warning], message: str, stacklevel: int) -> None:
@@ -281,8 +250,12 @@ class CompiledAgent(Agent):
 
     def update(self, seen: Seen) -> None:
         """Learn from one transition between state indices."""
+        self.update_between(seen, self.told.whole)
+
+    def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
+        """The same where axes are continuous."""
         with self.lock:
-            loop.run_update(self.told, self.learner, seen)
+            loop.run_update(self.told, self.learner, seen, share)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
@@ -303,8 +276,8 @@ class CompiledAgent(Agent):
         """The learner."""
         return self.learner
 
-    def _choice(self, h: int, s: int) -> int:
-        return int(self.learner.policy[h, s])
+    def _choice(self, h: int, place: Any) -> int:
+        return int(self.learner.policy[h, self.system.space.index(place)])
 
     def _in_user_units(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """[H, S, A] from the learner's units to the user's."""

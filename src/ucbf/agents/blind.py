@@ -8,12 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.agents.base import CompiledAgent
+from ucbf.system import System
 
 
 class BlindAgent(CompiledAgent):
     """An agent with a table of Q that uses f only to work out the landing reward that was paid."""
 
     tables: ClassVar[dict[str, str]] = {"policy": "HS", "q": "HSA"}
+
+    def __init__(self, system: System, **params: Any) -> None:
+        super().__init__(system, **params)
+        if not system.space.all_whole:
+            raise ValueError(
+                f"{self.name} keeps a table of states and actions, and this system has continuous axes; make them "
+                "whole (points=None), or use UCBVI-f or UCB-f"
+            )
 
     @property
     def uses_residual(self) -> bool:
@@ -43,7 +52,7 @@ class BlindAgent(CompiledAgent):
 
     def counts(self) -> dict[str, Any]:
         """The arrays of a learner that counts transitions and plans."""
-        H, S, A = self.system.f.shape
+        H, S, A = self.system.allowed.shape
         return {
             "seen": np.zeros((H, S, S * A)),
             "visits": np.zeros((H, S, A), np.int64),

@@ -49,7 +49,7 @@ class EarlySettled(BlindAgent):
         lower = np.where(system.allowed, floor[:, None, None], -np.inf)
 
         def zeros() -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-            return np.zeros(system.f.shape)
+            return np.zeros(system.allowed.shape)
 
         self.learner = tabular.EarlySettledState(
             q=q,
@@ -59,8 +59,8 @@ class EarlySettled(BlindAgent):
             value=value,
             value_low=np.vstack([lower.max(axis=2), self.told.terminal]),
             value_ref=value.copy(),
-            unsettled=np.ones(system.f.shape[:2], np.int64),
-            visits=np.zeros(system.f.shape, np.int64),
+            unsettled=np.ones(system.allowed.shape[:2], np.int64),
+            visits=np.zeros(system.allowed.shape, np.int64),
             mean_ref=zeros(),
             square_ref=zeros(),
             mean_adv=zeros(),

@@ -42,7 +42,7 @@ class UBEV(BlindAgent):
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01) -> None:
         c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p)
-        H, S, A = system.f.shape
+        H, S, A = system.allowed.shape
         table = self.optimistic_table()
         del table["learned_steps"]
         # In the paper's units what follows step h spans H-h-1, and one more if a landing reward is part of it.

@@ -43,7 +43,7 @@ class UCBB(BlindAgent):
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01) -> None:
         c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p)
-        shape, table = system.f.shape, self.optimistic_table()
+        shape, table = system.allowed.shape, self.optimistic_table()
         del table["learned_steps"]
         self.learner = tabular.UCBBState(
             **table,

@@ -10,8 +10,8 @@ from ucbf.agents.informed import InformedAgent
 from ucbf.bonuses import LARGEST_SCALE, bonus_of, scale_of
 from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
-from ucbf.estimators.base import Named
-from ucbf.kernels import averaged, repaired
+from ucbf.kernels import averaged
+from ucbf.models import Model
 from ucbf.system import System
 from ucbf.units import in_paper_units
 
@@ -62,7 +62,7 @@ class UCBf(InformedAgent):
         bonus: str = "published",
         clock: str = "update",
         d: float = 1.0,
-        estimator: Named | str | dict[str, Any] | None = None,
+        estimator: Model | str | dict[str, Any] | None = None,
         renewal: str = "episode",
         eta: float | None = None,
     ) -> None:
@@ -81,10 +81,12 @@ class UCBf(InformedAgent):
         )
         H, S, cap = system.horizon, system.n_states, self.units.cap
         chosen = bonus_of(bonus, system, self.units, c=c, p=p, d=d if bonus == "online" else 0.0)
-        if self.estimator is not None:
+        if self.model.repairs:
             chosen = chosen._replace(floor=0.0)
         known = bonus == "published" and system.last_step_is_known
-        learner = averaged.UCBfState(
+        law = np.zeros((H, self.told.n_residuals))  # a model of f keeps it
+        parts = self.attached(law, np.zeros(law.shape))
+        self.learner = learner = averaged.UCBfState(
             average=np.zeros((H, self.told.n_after)),
             weight=np.zeros(H),
             bonus=np.array(cap),
@@ -97,17 +99,15 @@ class UCBf(InformedAgent):
             by_update=clock == "update",
             learned_steps=H - 1 if known else H,
             made=np.zeros(1, np.int64),
-            **self.alert(),
+            **parts,
         )
         if known:
             learner.weight[-1], learner.bonus[-1] = 1, 0
             learner.average[-1] = self.paid_at_the_end
             averaged.ucb_f_greedy(self.told, learner, H - 1, True)
-        law = np.zeros((H, self.told.n_residuals))
-        self.learner = self.repairing(learner, repaired.RepairedUCBf, law, np.zeros(law.shape))
 
     def _weight_and_bonus(self, h: int) -> tuple[float, float]:
-        return float(self.inner.weight[h]), float(self.inner.bonus[h])
+        return float(self.learner.weight[h]), float(self.learner.bonus[h])
 
     def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
         """How far from optimal the policy can be: Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states.
@@ -124,18 +124,18 @@ class UCBf(InformedAgent):
         one_of("form", form, ("hoeffding",))
         self.check_certifiable(0, p)
         self.renew()
-        inner, params = self.inner, self.params
-        nothing = Evidence(np.zeros((1, self.told.n_residuals)), inner.policy)
+        learner, params = self.learner, self.params
+        nothing = Evidence(np.zeros((1, self.told.n_residuals)), learner.policy)
         possible = bracket(self.system, self.units, self._told_first, nothing, p, form)
-        seen = np.array([inner.visits.min(), inner.visits.min() if inner.eta == 0 else inner.made[0]])
+        seen = np.array([learner.visits.min(), learner.visits.min() if learner.eta == 0 else learner.made[0]])
         now, acted = error_bounds(self.system, seen, params["c"], params["p"])
-        return proved(possible, np.array(inner.value[0]), now, acted)
+        return proved(possible, np.array(learner.value[0]), now, acted)
 
     def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
         """As :meth:`InformedAgent.check_certifiable`; the proof needs the theorem's bonus, with c enough for all K."""
         super().check_certifiable(episodes, p)
         params, system = self.params, self.system
-        if self.estimator is not None:
+        if self.model.repairs:
             raise ValueError(
                 "nothing is proved of UCB-f while f is being repaired; leave f as told (estimator=None), or use "
                 "UCBVI-f, whose certificate holds for any f within model_error"
@@ -147,7 +147,7 @@ class UCBf(InformedAgent):
             )
         if not in_paper_units(system):
             raise ValueError("the proof is of rewards between 0 and 1 and nothing at the end; use UCBVI-f")
-        t = max(int(self.inner.visits.max()) + episodes, 1)
+        t = max(int(self.learner.visits.max()) + episodes, 1)
         least = valid_scale(system, t, params["p"], p)
         if params["c"] < least:
             raise ValueError(

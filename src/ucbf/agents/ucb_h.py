@@ -48,7 +48,7 @@ class UCBH(BlindAgent):
         super().__init__(system, c=c, p=p, bonus=bonus)
         self.learner = tabular.UCBHState(
             **self.optimistic_table(knows_last=bonus == "published"),
-            visits=np.zeros(system.f.shape, np.int64),
+            visits=np.zeros(system.allowed.shape, np.int64),
             width=bonus_of(bonus, system, self.units, c=c, p=p).width,
             cap=self.units.cap,
         )

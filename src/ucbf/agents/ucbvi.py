@@ -59,6 +59,6 @@ class UCBVI(BlindAgent):
         self.learner = tabular.UCBVIState(
             **self.optimistic_table(knows_last=bonus == "published"),
             **self.counts(),
-            bonus=np.zeros(system.f.shape),
+            bonus=np.zeros(system.allowed.shape),
             width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
         )

@@ -45,7 +45,7 @@ class UCBVIBF(BlindAgent):
     def __init__(self, system: System, *, c: float = 1.0, p: float = 0.01, episodes: int = 5000) -> None:
         c, p = real("c", c, 0, LARGEST_SCALE), real("p", p, 0, 1, open_low=True)
         super().__init__(system, c=c, p=p, episodes=whole("episodes", episodes, 1))
-        H, S, _ = system.f.shape
+        H, S, _ = system.allowed.shape
         self.learner = tabular.UCBVIBFState(
             **self.optimistic_table(),
             **self.counts(),

@@ -1,4 +1,4 @@
-"""UCBVI-f: planning with the counted disturbances."""
+"""UCBVI-f: planning with what is known of the disturbances."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from ucbf.agents.informed import InformedAgent
 from ucbf.certificates import FORMS, Certificate, Evidence, bracket
-from ucbf.checks import frozen, one_of, real
+from ucbf.checks import one_of, real
 from ucbf.disturbance import Disturbance
-from ucbf.estimators.base import Named
-from ucbf.kernels import counted, repaired, watch
-from ucbf.planning import check_law
+from ucbf.kernels import planned, watch
+from ucbf.kernels.seen import Seen
+from ucbf.laws import Counts, Law, make_law
+from ucbf.models import Model
+from ucbf.named import of_prefix, with_prefix
+from ucbf.planning import Plan, check_law
 from ucbf.system import System
 
 
@@ -25,20 +28,22 @@ class UCBVIf(InformedAgent):
     the same for all pairs and change no decision; the error of the means serves in the certificate. Regret
     O(H² sqrt(K)), free of S, A and L; a plan takes HS(W + A) time, and SH numbers of memory.
 
-    At a clipped edge where W was not measured it uses what the edge says, that W was at most or at least something: the
-    law is then the product-limit estimate (Kaplan, Meier 1958; where both edges hide, the self-consistent one of
-    Turnbull 1974). What no state ever shows is believed at the end of W's range. Where far more disturbances
-    were hidden than seen, the plan, though not ``law``, doubts what it says of them and puts more at that end, so that
-    what was seen once and hidden ever since is looked at again.
+    At a clipped boundary where W was not measured it uses what the boundary says, that W was at most or at least
+    something (:class:`ucbf.laws.Counts`). What no state ever shows is believed at the end of W's range. Where far more
+    disturbances were hidden than seen, the plan, though not ``law``, doubts what it says of them and puts more at that
+    end, so that what was seen once and hidden ever since is looked at again.
 
     Parameters
     ----------
     system
         The mechanics and rewards the learner is told.
+    law
+        How the distribution of W is learned: one of :mod:`ucbf.laws`, its name, or a table of its name and parameters.
+        None: by counting, with the three parameters that follow.
     stationary
-        Whether W has the same law at every step; its samples are then pooled. Declare it only where it is so.
+        Whether W has the same distribution at every step; its samples are then pooled. Declare it only where it is so.
     prior, prior_weight
-        A law that is believed before anything is seen, and how many episodes that belief is worth.
+        A distribution that is believed before anything is seen, and how many episodes that belief is worth.
     estimator, renewal, eta
         :class:`ucbf.agents.informed.InformedAgent`.
 
@@ -54,85 +59,97 @@ class UCBVIf(InformedAgent):
         self,
         system: System,
         *,
+        law: Law | str | dict[str, Any] | None = None,
         stationary: bool = False,
         prior: Disturbance | None = None,
         prior_weight: float = 1.0,
-        estimator: Named | str | dict[str, Any] | None = None,
+        estimator: Model | str | dict[str, Any] | None = None,
         renewal: str = "episode",
         eta: float | None = None,
     ) -> None:
-        if not isinstance(stationary, bool | np.bool_):
-            raise TypeError(f"stationary is {stationary!r:.60}; give True or False")
-        weight = real("prior_weight", prior_weight, 0, 1e9)
-        super().__init__(
-            system,
-            estimator=estimator,
-            renewal=renewal,
-            eta=eta,
-            stationary=bool(stationary),
-            prior=prior,
-            prior_weight=weight,
-        )
-        H, S, R = system.horizon, system.n_states, self.told.n_residuals
-        self.prior = self._prior_counts(prior, weight, 1 if stationary else H)
-        guess = np.zeros(R)
-        guess[: system.n_possible] = 1 / system.n_possible
-        learner = counted.UCBVIfState(
-            counts=np.array(self.prior),
-            below=np.zeros_like(self.prior),
-            above=np.zeros_like(self.prior),
-            law=np.tile(guess, (len(self.prior), 1)),
-            room=np.zeros((2, R)),
-            guess=frozen(guess),
+        if law is None:
+            self.knowledge: Law = Counts(stationary=stationary, prior=prior, prior_weight=prior_weight)
+            params: dict[str, Any] = dict(self.knowledge.params)
+        elif stationary or prior is not None:
+            raise ValueError("stationary and prior are of the counting that law=None does; give them to the law itself")
+        else:
+            self.knowledge = make_law(law)
+            params = {"law": self.knowledge.description()}
+        super().__init__(system, estimator=estimator, renewal=renewal, eta=eta, **params)
+        if prior is not None:
+            check_law(system, prior)
+        if self.model.repairs and self.knowledge.asked_in_python:
+            raise ValueError(
+                f"{self.model.name} needs W counted, and {self.knowledge.name} does it in another way; leave one out"
+            )
+        H, S = system.horizon, system.n_states
+        counts = self.knowledge.attach(system.bins, H)
+        first = self.knowledge.prior
+        parts = self.attached(counts.counts if self.model.repairs else first, first)
+        self.learner = planned.UCBVIfState(
+            law=counts,
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
             visits=np.zeros(H, np.int64),
             policy=system.allowed.argmax(axis=2),
             raw=np.zeros(len(self.told.next_state)),
             stale=np.ones(1, np.int64),
-            **self.alert(),
+            **parts,
         )
-        watch.believe_prior(self.told, learner.watch, self.prior)
-        self.learner = self.repairing(learner, repaired.RepairedUCBVIf, learner.counts, self.prior)
+        watch.believe_prior(self.told, self.learner.watch, first)
 
-    def _prior_counts(self, prior: Disturbance | None, weight: float, rows: int) -> NDArray[np.float64]:
-        """[L, R] what the prior is worth, in disturbances counted."""
-        system = self.system
-        counts = np.zeros((rows, self.told.n_residuals))
-        if prior is None:
-            return frozen(counts)
-        if not isinstance(prior, Disturbance):
-            raise TypeError(f"prior is {prior!r:.60}; give a ucbf.Disturbance")
-        check_law(system, prior)
-        if rows == 1 and len(prior.pmf) > 1:
-            raise ValueError(f"prior has {len(prior.pmf)} steps, but the law is declared stationary; give one row")
-        episodes = weight * (system.horizon if rows == 1 else 1)
-        for i in np.flatnonzero((prior.pmf > 0).any(axis=0)):
-            counts[:, system.fold(prior.values[i])] += episodes * prior.pmf[:, i]
-        return frozen(counts)
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Every array that learning changes, those of a law in Python under "knowledge.name"."""
+        return {**super().state, **with_prefix("knowledge", self.knowledge.state)}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from what ``state`` said."""
+        super().restore(state)
+        self.knowledge.restore(of_prefix("knowledge", state))
 
     def moved_to(self, system: System) -> UCBVIf:
         """An agent that knows of W what this one does, in another system: other prices, other costs, the same W."""
         if not isinstance(system, System):
             raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
-        if system.residuals != self.system.residuals or system.horizon != self.system.horizon:
+        if not self.system.same_disturbances(system):
             raise ValueError(
                 f"the other system has W in {system.residuals} over {system.horizon} steps, this one in "
                 f"{self.system.residuals} over {self.system.horizon}; declare the same disturbance_range and horizon"
             )
-        if self.estimator is not None:
+        if self.model.repairs:
             raise ValueError("an agent that repairs f cannot be moved: another system has another f")
-        moved = UCBVIf(system, **{name: value for name, value in self.params.items() if name != "estimator"})
-        for mine, theirs in zip(
-            (moved.inner.counts, moved.inner.below, moved.inner.above, moved.inner.visits),
-            (self.inner.counts, self.inner.below, self.inner.above, self.inner.visits),
-            strict=True,
-        ):
-            mine[...] = theirs
-        for name, array in self.inner.watch._asdict().items():
-            if name != "groups":  # of the states and actions of this system
-                getattr(moved.inner.watch, name)[...] = array
+        moved = UCBVIf(system, law=self.knowledge.fresh(), renewal=self.params["renewal"], eta=self.params["eta"])
+        known = [(moved.learner.law, self.learner.law), (moved.learner.watch, self.learner.watch)]
+        for theirs, ours in known:
+            for name, array in ours._asdict().items():
+                if name not in ("groups", "guess"):  # of the states and actions of this system; never learned
+                    getattr(theirs, name)[...] = array
+        moved.learner.visits[...] = self.learner.visits
+        moved.knowledge.restore(self.knowledge.state)
         return moved
+
+    def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
+        """Learn from one transition between state indices; share: [B], of a W between bins."""
+        with self.lock:
+            super().update_between(seen, share)
+            self.knowledge.notice(seen, share)
+
+    def _learn_history(self, j: NDArray[np.int64], share: NDArray[np.float64]) -> None:
+        super()._learn_history(j, share)
+        self.knowledge.notice_all(j, share)
+
+    def renew(self) -> None:
+        """Plan with what is known, for the next episode."""
+        with self.lock:
+            if self.learner.stale[0]:
+                self.knowledge.follow()
+            super().renew()
+
+    @property
+    def compiled(self) -> Any:
+        """The learner, unless a part of it is asked in Python between steps."""
+        return None if self.knowledge.asked_in_python else super().compiled
 
     def _usual_eta(self, H: int) -> float:
         return 0.05
@@ -140,15 +157,20 @@ class UCBVIf(InformedAgent):
     @property
     def reads_censored(self) -> bool:
         """Whether it learns from what a boundary says of a W that it hides; not while f is being repaired."""
-        return self.estimator is None
+        return self.knowledge.reads_censored and not self.model.repairs and self.system.space.is_line
 
     @property
     def law(self) -> Disturbance:
-        """The law of W as it is believed now; uniform over what may occur where nothing was seen."""
+        """The distribution of W as it is believed now; where nothing was seen, all that may occur alike."""
         self.renew()
-        law = np.empty_like(self.inner.law)
-        counted.believe(self.told, self.inner._replace(law=law), False)
-        return Disturbance(law / law.sum(axis=1, keepdims=True), low=self.system.residuals[0])
+        return Disturbance.over(self.system.bins, self.knowledge.believed())
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with what is known now, in the user's units."""
+        self.renew()
+        learner, scale = self.learner, self.units.scale
+        return Plan(self.system, learner.value * scale, learner.ahead * scale, np.array(learner.policy))
 
     def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:
         """How far from optimal the policy can be, for every first state: :mod:`ucbf.certificates`.
@@ -165,6 +187,6 @@ class UCBVIf(InformedAgent):
         p, form = real("p", p, 0, 1, open_low=True), one_of("form", form, FORMS)
         self.check_certifiable(0, p)
         self.renew()
-        counts = self.inner.counts - self.prior if self.estimator is None else self.learner.model.residuals
-        evidence = Evidence(np.maximum(counts, 0), self.inner.policy)
+        counts = self.learner.model.residuals if self.model.repairs else self.knowledge.counted()
+        evidence = Evidence(np.maximum(counts, 0), self.learner.policy)
         return bracket(self.system, self.units, self._told_first, evidence, p, form)

@@ -6,16 +6,16 @@
     types     the system as arrays
     seen      what a transition says of the disturbance
     backward  exact values
-    learners  the functions of a learner, chosen by its type
-    loop      act, then learn
+    laws      ways of knowing the distribution of W
+    models    ways of knowing f; offsets, fitting: one offset a pair, fitted
     watch     whether the residuals bear the model out
+    learners  the functions of a learner, chosen by its type
     averaged  UCB-f
-    counted   UCBVI-f
-    offsets   a model of f
-    repaired  a learner with a model of f
+    planned   UCBVI-f
     tabular   learners that are not told f
+    loop      act, then learn
 
 Letters: h step, s state index, a action, x after-state index, z raw next state index, j index of a disturbance
-among those told apart (z = x + j). Arrays with a step axis have H rows, or one row that serves every step:
+among those told apart (z = x + offsets[j]). Arrays with a step axis have H rows, or one row that serves every step:
 ``table[h % len(table)]`` reads both.
 """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ucbf.kernels.backward import take_best
-from ucbf.kernels.jit import inlined
-from ucbf.kernels.learners import registered
+from ucbf.kernels.jit import inlined, inner
+from ucbf.kernels.learners import learn, registered
+from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
 from ucbf.kernels.seen import Seen, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
@@ -16,6 +17,7 @@ from ucbf.kernels.watch import CENSORED, Watch, watch
 class UCBfState(NamedTuple):
     """Q_h(s, a) = weight_h r_h(s, a) + average_h(f(s, a)) + bonus_h: Algorithm 1 in after-state form."""
 
+    model: Any  # what is known of f: one of ucbf.kernels.models
     average: Floats  # [H, X] running average of landing(x + w) + γ V_{h+1}(boundary(x + w))
     weight: Floats  # [H] ρ: the weight that the reward has got so far, 1 once α was 1
     bonus: Floats  # [H] running average of the bonuses, with what is left of the initial value
@@ -34,26 +36,36 @@ class UCBfState(NamedTuple):
 
 
 @inlined
-def ucb_f_update(told: Mechanics, learner: UCBfState, seen: Seen) -> bool:
+def ucb_f_update(told: Mechanics, learner: UCBfState, seen: Seen, share: Floats) -> bool:
     """Replay the disturbance of a transition at every state and action of its step."""
     if seen.low < seen.high:
-        learner.watch.tally[CENSORED] += 1
-    j = nearest(seen)
-    watch(told, learner.watch, seen.h, seen.s, seen.a, j)
-    return ucb_f_learn(told, learner, seen.h, j)
+        learner.watch.unused[CENSORED] += 1
+    j = min(max(nearest(seen), 0), told.n_residuals - 1)
+    if learn_pair(told, learner.model, seen):
+        watch(told, learner.watch, seen.h, seen.s, seen.a, j, share)
+    return replay_everywhere(told, learner, seen.h, j, share)
 
 
 @inlined
-def ucb_f_learn(told: Mechanics, learner: UCBfState, h: int, j: int) -> bool:
-    """Replay disturbance j at every state and action of step h. Algorithm 1, lines 8-14."""
+def ucb_f_learn(told: Mechanics, learner: UCBfState, h: int, j: int, share: Floats) -> bool:
+    """The same with a disturbance of which neither state nor action is known."""
+    learn_disturbance(learner.model, h, j)
+    return replay_everywhere(told, learner, h, j, share)
+
+
+@inlined
+def replay_everywhere(told: Mechanics, learner: UCBfState, h: int, j: int, share: Floats) -> bool:
+    """Algorithm 1, lines 8-14. Where f as believed may change, values wait for the next episode."""
     if h >= learner.learned_steps:
         return False
-    ucb_f_average(told, learner, h, j)
+    average_in(told, learner, h, j, share)
+    if may_change(learner.model):
+        return False
     return ucb_f_greedy(told, learner, h, learner.eta == 0)
 
 
 @inlined
-def ucb_f_average(told: Mechanics, learner: UCBfState, h: int, j: int) -> None:
+def average_in(told: Mechanics, learner: UCBfState, h: int, j: int, share: Floats) -> None:
     """What disturbance j says of every after-state of step h, averaged in."""
     H = told.horizon
     learner.visits[h] += 1
@@ -62,17 +74,23 @@ def ucb_f_average(told: Mechanics, learner: UCBfState, h: int, j: int) -> None:
     bonus = learner.width[h] / math.sqrt(n) + learner.floor
     learner.weight[h] = (1 - alpha) * learner.weight[h] + alpha
     learner.bonus[h] = (1 - alpha) * learner.bonus[h] + alpha * bonus
-    average, landing, d = learner.average, told.landing, h % len(told.landing)
-    for x in range(told.n_after):
-        target = landing[d, x + j] + told.discount * learner.value[h + 1, told.next_state[x + j]]
-        average[h, x] = (1 - alpha) * average[h, x] + alpha * target
+    average, landing, d, kept = learner.average, told.landing, h % len(told.landing), 1 - alpha
+    length = told.n_after // len(told.rows)
+    for c in range(len(share)):
+        move, weight = told.offsets[j + told.bin_corners[c]], alpha * share[c]
+        for k in range(len(told.rows)):
+            z, first = told.rows[k] + move, k * length
+            for x in range(length):
+                target = landing[d, z + x] + told.discount * learner.value[h + 1, told.next_state[z + x]]
+                average[h, first + x] = kept * average[h, first + x] + weight * target
+        kept = 1.0
 
 
 @inlined
 def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int, act: bool) -> bool:
     """Renew the value of step h, and its policy if ``act``; whether the policy changed."""
     weight, bonus, cap = learner.weight[h], learner.bonus[h], learner.cap[h]
-    return take_best(told, learner.average, learner.value, learner.policy, h, weight, bonus, cap, act)
+    return take_best(told, learner.model, learner.average, learner.value, learner.policy, h, weight, bonus, cap, act)
 
 
 @inlined
@@ -87,17 +105,37 @@ def is_due(visits: Ints, due: Ints, eta: float) -> bool:
     return True
 
 
-@inlined
+@inner
 def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
-    """Follow the schedule of switches, if there is one; the last step whose policy changed, or -1."""
-    top = -1
-    if learner.eta > 0 and is_due(learner.visits, learner.due, learner.eta):
+    """Follow what is believed of f, and the schedule of switches; the last step whose policy changed, or -1."""
+    top, waits = -1, may_change(learner.model)
+    if not waits and learner.eta == 0:  # every update has done it
+        return top
+    due = is_due(learner.visits, learner.due, learner.eta)
+    if due:
         learner.made[0] = learner.visits[0]
         for h in range(told.horizon):
             learner.made[0] = min(learner.made[0], learner.visits[h])
-            if ucb_f_greedy(told, learner, h, True):
-                top = h
+        move_average(told, learner.average, -refit(told, learner.model, learner.watch))
+    for h in range(told.horizon if due or waits else 0):
+        value_pairs(told, learner.model, learner.average, h, learner.weight[h])
+        if ucb_f_greedy(told, learner, h, due):
+            top = h
     return top
 
 
-registered(UCBfState, ucb_f_update, ucb_f_renew, ucb_f_learn)
+@inlined
+def move_average(told: Mechanics, average: Floats, by: int) -> None:
+    """Where all after-states were moved, what follows them moves along. average: [H, X]."""
+    X = told.n_after
+    for h in range(average.shape[0] if by else 0):
+        for _ in range(abs(by)):
+            end = 0 if by > 0 else X - 1
+            carried = average[h, X - 1 - end] if told.modular else average[h, end]
+            for i in range(X):
+                x = i if by > 0 else X - 1 - i
+                average[h, x], carried = carried, average[h, x]
+
+
+registered(UCBfState, ucb_f_update, ucb_f_renew)
+learn.state(UCBfState, ucb_f_learn)

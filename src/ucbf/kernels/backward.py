@@ -1,12 +1,13 @@
-"""Exact values: backward induction over after-states, for integers and for lattices."""
+"""Exact values: the one backward induction, over after-states, for whole numbers and for lattices."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.models import value_pairs, with_ahead
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
@@ -14,6 +15,7 @@ class Arena(NamedTuple):
     """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
 
     mechanics: Mechanics
+    model: Any  # its f, as one of ucbf.kernels.models
     j: Ints  # [n] how far each disturbance that occurs moves
     pmf: Floats  # [1 or H, n] their probabilities
     start: Floats  # [S] law of the first state
@@ -47,19 +49,9 @@ def expect(m: Mechanics, h: int, moves: Ints, law: Floats, value: Floats, raw: F
 
 
 @inlined
-def with_ahead(m: Mechanics, paid: float, f: int, s: int, a: int, ahead: Floats, row: int) -> float:
-    """What a pair pays and what follows it; between points, what follows the corners of its cell."""
-    if len(m.corners) == 1:
-        total: float = paid + ahead[row, m.after[f, s, a]]
-        return total
-    for c in range(len(m.corners)):
-        paid += m.share[f, s, a, c] * ahead[row, m.after[f, s, a] + m.corners[c]]
-    return paid
-
-
-@inlined
 def take_best(
     m: Mechanics,
+    model: Any,
     ahead: Floats,
     value: Floats,
     policy: Ints,
@@ -69,13 +61,12 @@ def take_best(
     cap: float,
     act: bool,
 ) -> bool:
-    """V_h(s) = min(cap, max_a weight r + ahead_h(f(s, a)) + bonus), and its policy if ``act``; whether that changed."""
-    f, r = h % len(m.after), h % len(m.reward)
-    changed = False
+    """V_h(s) = min(cap, max_a weight r + what follows + bonus), and its policy if ``act``; whether that changed."""
+    r, changed = h % len(m.reward), False
     for s in range(m.after.shape[1]):
         best, best_a = -np.inf, 0
         for a in range(m.after.shape[2]):
-            q = with_ahead(m, weight * m.reward[r, s, a], f, s, a, ahead, h)
+            q = with_ahead(m, model, weight * m.reward[r, s, a], h, s, a, ahead, h)
             if q > best:
                 best, best_a = q, a
         value[h, s] = min(cap, best + bonus)
@@ -85,16 +76,19 @@ def take_best(
 
 
 @compiled
-def plan(m: Mechanics, moves: Ints, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats) -> int:
+def plan(
+    m: Mechanics, model: Any, moves: Ints, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats
+) -> int:
     """Backward induction; the last step whose policy changed, or -1. Ties go to the lowest action.
 
-    moves, law, raw: as of :func:`expect`
+    model: what is believed of f, one of :mod:`ucbf.kernels.models`; moves, law, raw: as of :func:`expect`
     value: [H+1, S], its last row the terminal reward; ahead: [H, X]; policy: [H, S]; all filled here
     """
     top = -1
     for h in range(m.horizon - 1, -1, -1):
         expect(m, h, moves, law, value, raw, ahead, h)
-        if take_best(m, ahead, value, policy, h, 1.0, 0.0, np.inf, True) and top < 0:
+        value_pairs(m, model, ahead, h, 1.0)
+        if take_best(m, model, ahead, value, policy, h, 1.0, 0.0, np.inf, True) and top < 0:
             top = h
     return top
 
@@ -105,10 +99,10 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
     m = arena.mechanics
     for h in range(top, -1, -1):
         expect(m, h, arena.j, arena.pmf, v, arena.raw, arena.ahead, 0)
-        f, r = h % len(m.after), h % len(m.reward)
+        r = h % len(m.reward)
         for s in range(v.shape[1]):
             a = policy[h, s]
-            v[h, s] = with_ahead(m, m.reward[r, s, a], f, s, a, arena.ahead, 0)
+            v[h, s] = with_ahead(m, arena.model, m.reward[r, s, a], h, s, a, arena.ahead, 0)
 
 
 @inlined

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,6 +45,39 @@ def inlined(function: Function) -> Function:
 def inner(function: Function) -> Function:
     """For a function that only compiled functions call: it is not prepared for Python, which would take longer."""
     return _jit(function, **INNER)
+
+
+class ByType(Protocol):
+    """A function that is another one for each type of one of its arguments."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the one for the type of that argument."""
+
+    def state(self, kind: type, function: Callable[..., Any]) -> None:
+        """State the function for arguments of this kind."""
+
+
+def by_type(position: int, merged: bool = True) -> ByType:
+    """A function that is chosen by the type of the argument at ``position``, a NamedTuple of arrays.
+
+    The choice is made when numba compiles, or when Python runs. ``function.state(kind, kernel)`` states one.
+
+    Parameters
+    ----------
+    merged
+        Whether the chosen one is merged into its callers: not if it is long.
+    """
+    kernels: dict[type, Any] = {}
+
+    def chosen(*arguments: Any) -> Any:
+        return kernels[type(arguments[position])](*arguments)
+
+    @overload(chosen, strict=False, jit_options=(MERGED if merged else UNCOUNTED) | INNER)
+    def compiled_choice(*types: Any) -> Any:
+        return source(kernels[types[position].instance_class])
+
+    cast(Any, chosen).state = kernels.__setitem__
+    return cast(ByType, chosen)
 
 
 def source(kernel: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
 from ucbf.kernels.jit import compiled, inlined
 from ucbf.kernels.learners import learn, renew, update
-from ucbf.kernels.seen import Seen, explain
+from ucbf.kernels.seen import Seen, explain, raw_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
@@ -18,8 +18,8 @@ class Draws(NamedTuple):
     """What befalls K episodes, drawn before the first."""
 
     starts: Ints  # [K] first states
-    j: Ints  # [K, H] disturbances, as the world counts them
-    measured: Ints  # [K, H] the same, as the learner counts them
+    j: Ints  # [K, H] how far disturbances move, among the raw next states of the world
+    measured: Ints  # [K, H] their indices among those that the learner tells apart
     censored: bool  # whether boundaries hide them from the learner
 
 
@@ -33,7 +33,8 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
     for h in range(m.horizon):
         s = states[h]
         a = policy[h, s]
-        z = m.after[h % len(m.after), s, a] + j[h]
+        x = m.after[h % len(m.after), s, a]
+        z = raw_of(m, x) + j[h]
         actions[h] = a
         states[h + 1] = m.next_state[z]
         collected += weight * (m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z])
@@ -83,14 +84,14 @@ def run(
     """
     H = told.horizon
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
-    top = H - 1
+    top, whole = H - 1, told.whole
     for k in range(len(gap)):
         top = max(top, renew(told, learner))
         switched[k] = top >= 0 and replace_policy(acted, learner.policy)
         gap[k], reward[k] = episode(arena, learner.policy, draws, k, v, top, states, actions)
         top = -1
         for h in range(H):
-            if update(told, learner, seen_at(told, draws, k, h, states, actions)):
+            if update(told, learner, seen_at(told, draws, k, h, states, actions), whole):
                 top = h
 
 
@@ -111,23 +112,25 @@ def replace_policy(acted: Ints, policy: Ints) -> bool:
 
 
 @compiled
-def run_update(told: Mechanics, learner: Any, seen: Seen) -> bool:
-    """One update, called from Python."""
-    return update(told, learner, seen)
+def run_update(told: Mechanics, learner: Any, seen: Seen, share: Floats) -> bool:
+    """One update, called from Python. share: [B] how a disturbance between bins is shared out among them."""
+    changed: bool = update(told, learner, seen, share)
+    return changed
 
 
 @compiled
 def run_renewal(told: Mechanics, learner: Any) -> int:
     """One renewal, called from Python."""
-    return renew(told, learner)
+    top: int = renew(told, learner)
+    return top
 
 
 @compiled
-def replay(told: Mechanics, learner: Any, j: Ints) -> None:
-    """Learn from disturbances alone. j: [K, H]."""
+def replay(told: Mechanics, learner: Any, j: Ints, share: Floats) -> None:
+    """Learn from disturbances alone. j: [K, H]; share: [K, H, B], or [1, 1, 1] where all are whole."""
     for k in range(j.shape[0]):
         for h in range(j.shape[1]):
-            learn(told, learner, h, j[k, h])
+            learn(told, learner, h, j[k, h], share[k % len(share), h % share.shape[1]])
 
 
 @compiled
@@ -136,4 +139,4 @@ def relearn(told: Mechanics, learner: Any, states: Ints, actions: Ints, j: Ints)
     for k in range(len(actions)):
         renew(told, learner)
         for h in range(told.horizon):
-            update(told, learner, Seen(h, states[k, h], actions[k, h], states[k, h + 1], j[k, h], j[k, h]))
+            update(told, learner, Seen(h, states[k, h], actions[k, h], states[k, h + 1], j[k, h], j[k, h]), told.whole)

@@ -14,8 +14,8 @@ from ucbf.kernels.types import Mechanics
 class Seen(NamedTuple):
     """One transition between state indices, and what it says of W: that its index lies in low..high.
 
-    Exact where low = high. Elsewhere a boundary censored it: W was at most ``high`` at the lower one (next state 0), at
-    least ``low`` at the upper one.
+    Exact where low = high. Elsewhere the boundary of a line censored it: W <= high at the lower boundary (next state
+    0), W >= low at the upper one. A disturbance between bins is named by the first of them.
     """
 
     h: int
@@ -33,7 +33,17 @@ def explain(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int,
     The transition is believed wherever it determines W. At a boundary that hides W, ``measured`` serves, its index, or
     else, if ``censored``, the bounds that the next state gives.
     """
-    j = residual_of(told, told.after, h, s, a, s_next)
+    if len(told.bins) > 1:
+        j = find_residual(told, h, s, a, s_next, measured)
+        return Seen(h, s, a, s_next, j, j)
+    return explain_residual(told, h, s, a, s_next, residual_of(told, told.after, h, s, a, s_next), measured, censored)
+
+
+@inlined
+def explain_residual(
+    told: Mechanics, h: int, s: int, a: int, s_next: int, j: int, measured: int, censored: bool
+) -> Seen:
+    """On a line: what residual j says of W."""
     if not told.hides[s_next]:
         return Seen(h, s, a, s_next, j, j)
     if not censored:
@@ -55,6 +65,37 @@ def nearest(seen: Seen) -> int:
 
 @inlined
 def residual_of(told: Mechanics, after: NDArray[np.int32], h: int, s: int, a: int, s_next: int) -> int:
-    """s_next less the after-state that ``after`` [F, S, A] gives, as the index of a disturbance."""
+    """On a line: s_next less the after-state that ``after`` [F, S, A] gives, as the index of a disturbance."""
     j: int = s_next + told.shift - after[h % len(after), s, a]
     return j % told.after.shape[1] if told.wraps else j
+
+
+@inlined
+def find_residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> int:
+    """The disturbance that leads to s_next: ``measured`` if it does, else the first that does, or else ``measured``."""
+    z = raw_of(told, told.after[h % len(told.after), s, a])
+    if told.next_state[z + told.offsets[measured]] == s_next:
+        return measured
+    for j in range(told.n_residuals):
+        if told.next_state[z + told.offsets[j]] == s_next:
+            return j
+    return measured
+
+
+@inlined
+def raw_of(m: Mechanics, x: int) -> int:
+    """The index of an after-state among the raw next states, before the disturbance moves it."""
+    if len(m.rows) == 1:
+        return x
+    length = m.n_after // len(m.rows)
+    row: int = m.rows[x // length]
+    return row + x % length
+
+
+@inlined
+def landed(told: Mechanics, h: int, s: int, a: int, j: int) -> float:
+    """The landing reward of a pair and a disturbance."""
+    j = min(max(j, 0), told.n_residuals - 1)  # it may be any where nothing is paid
+    z = raw_of(told, told.after[h % len(told.after), s, a]) + told.offsets[j]
+    paid: float = told.landing[h % len(told.landing), z]
+    return paid

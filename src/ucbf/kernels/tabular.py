@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ucbf.kernels.backward import best_action, keep_best, largest
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.learners import improve, registered
-from ucbf.kernels.seen import Seen
+from ucbf.kernels.seen import Seen, landed
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
@@ -25,7 +25,7 @@ class UCBHState(NamedTuple):
 
 
 @inlined
-def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen) -> bool:
+def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen, share: Floats) -> bool:
     """Jin et al. (2018), Algorithm 1. The landing reward counts as part of the reward that was paid."""
     h, s, a, s_next, j, _ = seen
     if h >= learner.learned_steps:
@@ -35,7 +35,7 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen) -> bool:
     t = learner.visits[h, s, a]
     alpha = (H + 1) / (H + t)
     paid = told.reward[h % len(told.reward), s, a]
-    paid += told.landing[h % len(told.landing), told.after[h % len(told.after), s, a] + j]
+    paid += landed(told, h, s, a, j)
     target = paid + told.discount * learner.value[h + 1, s_next] + learner.width[h] / math.sqrt(t)
     q[h, s, a] = (1 - alpha) * q[h, s, a] + alpha * target
     best = best_action(q, h, s)
@@ -66,8 +66,7 @@ def count(told: Mechanics, learner: Any, seen: Seen) -> None:
     h, s, a, s_next, j, _ = seen
     learner.seen[h, s_next, s * learner.q.shape[2] + a] += 1
     learner.visits[h, s, a] += 1
-    z = told.after[h % len(told.after), s, a] + j
-    learner.landed[h, s, a] += told.landing[h % len(told.landing), z]
+    learner.landed[h, s, a] += landed(told, h, s, a, j)
     learner.share[h, s, a] = 1 / learner.visits[h, s, a]
     learner.stale[0] = 1
 
@@ -119,7 +118,7 @@ def ucbvi_improve(told: Mechanics, learner: UCBVIState, h: int) -> None:
 
 
 @inlined
-def ucbvi_update(told: Mechanics, learner: UCBVIState, seen: Seen) -> bool:
+def ucbvi_update(told: Mechanics, learner: UCBVIState, seen: Seen, share: Floats) -> bool:
     """Count; planning waits for the next episode."""
     h, s, a = seen.h, seen.s, seen.a
     if h < learner.learned_steps:
@@ -147,7 +146,7 @@ class UCBVIBFState(NamedTuple):
 
 
 @inlined
-def ucbvi_bf_update(told: Mechanics, learner: UCBVIBFState, seen: Seen) -> bool:
+def ucbvi_bf_update(told: Mechanics, learner: UCBVIBFState, seen: Seen, share: Floats) -> bool:
     """Count; planning waits for the next episode."""
     count(told, learner, seen)
     learner.arrived[seen.h, seen.s] += 1
@@ -201,7 +200,7 @@ class UBEVState(NamedTuple):
 
 
 @inlined
-def ubev_update(told: Mechanics, learner: UBEVState, seen: Seen) -> bool:
+def ubev_update(told: Mechanics, learner: UBEVState, seen: Seen, share: Floats) -> bool:
     """Count; planning waits for the next episode."""
     h, s, a = seen.h, seen.s, seen.a
     count(told, learner, seen)
@@ -241,14 +240,14 @@ class UCBBState(NamedTuple):
 
 
 @inlined
-def ucb_b_update(told: Mechanics, learner: UCBBState, seen: Seen) -> bool:
+def ucb_b_update(told: Mechanics, learner: UCBBState, seen: Seen, share: Floats) -> bool:
     """Jin et al. (2018), Algorithm 2; both constants are c."""
     h, s, a, s_next, j, _ = seen
     H, (S, A), iota = told.horizon, learner.q.shape[1:], learner.log_term
     learner.visits[h, s, a] += 1
     t = learner.visits[h, s, a]
     alpha = (H + 1) / (H + t)
-    follows = told.landing[h % len(told.landing), told.after[h % len(told.after), s, a] + j]
+    follows = landed(told, h, s, a, j)
     follows += told.discount * learner.value[h + 1, s_next]
     learner.total[h, s, a] += follows
     learner.squares[h, s, a] += follows * follows
@@ -288,7 +287,7 @@ class EarlySettledState(NamedTuple):
 
 
 @inlined
-def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen) -> bool:
+def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen, share: Floats) -> bool:
     """Li et al. (2021), Algorithm 1. The landing reward counts as part of the reward that was paid."""
     h, s, a, s_next, j, _ = seen
     H, c, iota, gamma = told.horizon, learner.c, learner.log_term, told.discount
@@ -296,7 +295,7 @@ def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen
     n = learner.visits[h, s, a]
     eta = (H + 1) / (H + n)
     paid = told.reward[h % len(told.reward), s, a]
-    paid += told.landing[h % len(told.landing), told.after[h % len(told.after), s, a] + j]
+    paid += landed(told, h, s, a, j)
     v, v_low = gamma * learner.value[h + 1, s_next], gamma * learner.value_low[h + 1, s_next]
     v_ref = gamma * learner.value_ref[h + 1, s_next]
     width = c * math.sqrt(H**3 * iota / n)
@@ -331,6 +330,9 @@ def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen
 registered(UCBHState, ucb_h_update)
 registered(UCBBState, ucb_b_update)
 registered(EarlySettledState, early_settled_update)
-registered(UCBVIState, ucbvi_update, plan_again, improve=ucbvi_improve)
-registered(UCBVIBFState, ucbvi_bf_update, plan_again, improve=ucbvi_bf_improve)
-registered(UBEVState, ubev_update, plan_again, improve=ubev_improve)
+registered(UCBVIState, ucbvi_update, plan_again)
+improve.state(UCBVIState, ucbvi_improve)
+registered(UCBVIBFState, ucbvi_bf_update, plan_again)
+improve.state(UCBVIBFState, ucbvi_bf_improve)
+registered(UBEVState, ubev_update, plan_again)
+improve.state(UBEVState, ubev_improve)

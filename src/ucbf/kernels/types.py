@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-BOUNDARIES = ("wrap", "clip", "strict")
 
 
 class Mechanics(NamedTuple):
     """A system as arrays for the compiled functions. F, P, D are 1 (the same at every step) or H.
 
-    States, after-states and raw next states are points of a lattice, counted along its last axis first. An after-state
-    between points is shared out among the C corners of its cell; whole states are one corner, C = 1.
+    States, after-states and raw next states are points of lattices, counted along the last axis first. An after-state
+    between points is shared out among the C corners of its cell, and a disturbance between bins among B bins. Where
+    everything is a whole number, C and B are 1.
     """
 
     after: NDArray[np.int32]  # [F, S, A] index of the after-state, or of its first corner; 0 where there is no action
@@ -27,12 +27,15 @@ class Mechanics(NamedTuple):
     next_state: NDArray[np.int32]  # [Z] state index of a raw next state: the boundary rule
     rows: Ints  # where each row of after-states, along the last axis, begins among the raw next states; [0] for a line
     offsets: Ints  # [R] how far each disturbance that is told apart moves, among the raw next states
+    bins: Ints  # [d] how many disturbances are told apart along each axis
+    bin_corners: Ints  # [B] how far the bins that a disturbance is shared out among are from the first
+    whole: Floats  # [1] 1.0: how a disturbance that is a bin is shared out
     terminal: Floats  # [S]
     discount: float
     horizon: int
     n_after: int  # X: number of after-states
     n_residuals: int  # R
-    shift: int  # residual index = next state index + shift - after-state index (modulo S if wrapped)
+    shift: int  # on a line, residual index = next state index + shift - after-state index (modulo S if wrapped)
     hides: NDArray[np.bool_]  # [S] whether a state hides, by itself, the disturbance that led to it
-    wraps: bool  # whether states are counted modulo S
-    modular: bool  # whether after-states and residuals are counted modulo S
+    wraps: bool  # whether the states of a line are counted modulo S
+    modular: bool  # whether its after-states and residuals are counted modulo S

@@ -14,110 +14,153 @@ BURN_IN = 30  # residuals of a step before any is held against the model
 FURTHEST = 4.0  # standard deviations that a single residual counts for
 SEEN, ORIGIN, MEAN, SQUARE = range(4)
 VISITS, SHIFT, SPREAD = range(3)
-COMPARED, FOURTH, OUTSIDE, CENSORED = range(4)
+COMPARED, FOURTH = range(2)
+OUTSIDE, CENSORED = range(2)
 COUNT, SUM, SUM_OF_SQUARES = range(3)
 PERIODS = 32  # that time is cut into
 
 
 class Watch(NamedTuple):
-    """Whether residuals depend on the state, the action or the time. Deviations are in standard deviations of the step.
+    """Whether residuals depend on the state, the action or the time: by each axis of W, of which there are d.
 
-    Time is cut into ``PERIODS`` of equal length, so many residuals of each step; when the last is full, neighbours are
-    joined and the length doubles.
+    Deviations are in standard deviations of the step. Time is cut into ``PERIODS`` of equal length, so many residuals
+    of each step; when the last is full, neighbours are joined and the length doubles.
     """
 
-    steps: Floats  # [H, 4] residuals seen; the first, from which they are counted; their mean; sum of squares about it
-    groups: Floats  # [S + A, 3] of every state, then every action: deviations, their sum, the sum of their squares - 1
-    tally: Floats  # [4] deviations; sum of (square - 1)²; residuals outside the declared range; hidden by an edge
-    periods: Floats  # [1 + PERIODS, H, 3] of a prior, then of every period: residuals, their sum, that of their squares
+    steps: Floats  # [d, H, 4] residuals seen; the first, from which they are counted; their mean; squares about it
+    groups: Floats  # [d, S + A, 3] of every state, then every action: deviations, their sum, that of their squares - 1
+    tally: Floats  # [d, 2] deviations; sum of (square - 1)²
+    unused: Floats  # [2] residuals outside the declared range; censored by a boundary
+    periods: Floats  # [d, 1 + PERIODS, H, 3] of a prior, then of every period: residuals, their sum, that of squares
     length: Ints  # [1] residuals of a step in a period
 
 
-def new_watch(H: int, S: int, A: int) -> Watch:
+def new_watch(d: int, H: int, S: int, A: int) -> Watch:
     """One that has seen nothing."""
-    periods = np.zeros((1 + PERIODS, H, 3))
-    return Watch(np.zeros((H, 4)), np.zeros((S + A, 3)), np.zeros(4), periods, np.ones(1, np.int64))
+    return Watch(
+        steps=np.zeros((d, H, 4)),
+        groups=np.zeros((d, S + A, 3)),
+        tally=np.zeros((d, 2)),
+        unused=np.zeros(2),
+        periods=np.zeros((d, 1 + PERIODS, H, 3)),
+        length=np.ones(1, np.int64),
+    )
 
 
 def believe_prior(told: Mechanics, seen: Watch, prior: Floats) -> None:
     """Take what a prior says, as counts [L, R], for residuals that were seen."""
-    steps, before = seen.steps, seen.periods[0]
-    steps[:, SEEN] = prior.sum(axis=1) * len(prior) / told.horizon
-    steps[:, ORIGIN] = prior.argmax(axis=1)
-    expect_residuals(told, prior, steps)
-    before[:, COUNT] = steps[:, SEEN]
-    before[:, SUM] = steps[:, SEEN] * steps[:, MEAN]
-    before[:, SUM_OF_SQUARES] = steps[:, SQUARE] + before[:, SUM] * steps[:, MEAN]
+    if not prior.any():
+        return
+    for k in range(len(told.bins)):
+        steps = seen.steps[k]
+        steps[:, SEEN] = prior.sum(axis=1) * len(prior) / told.horizon
+        steps[:, ORIGIN] = [coordinate(told, k, int(j), told.whole) for j in prior.argmax(axis=1)]
+    expect_residuals(told, prior, seen)
+    for k in range(len(told.bins)):
+        steps, before = seen.steps[k], seen.periods[k, 0]
+        before[:, COUNT] = steps[:, SEEN]
+        before[:, SUM] = steps[:, SEEN] * steps[:, MEAN]
+        before[:, SUM_OF_SQUARES] = steps[:, SQUARE] + before[:, SUM] * steps[:, MEAN]
 
 
 @inlined
-def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int) -> None:
+def coordinate(told: Mechanics, k: int, j: int, share: Floats) -> float:
+    """Where a disturbance lies along axis k, in bins; between bins, by its shares [B] of them."""
+    if len(told.bins) == 1 and len(share) == 1:
+        return float(j)
+    apart = 1
+    for i in range(k + 1, len(told.bins)):
+        apart *= told.bins[i]
+    x = 0.0
+    for c in range(len(share)):
+        x += share[c] * ((j + told.bin_corners[c]) // apart % told.bins[k])
+    return x
+
+
+@inlined
+def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int, share: Floats) -> None:
     """Compare residual j of a pair with those of its step so far."""
-    deviation = compare(told, seen, h, j)
-    if not math.isnan(deviation):
-        for group in (s, told.after.shape[1] + a):
-            seen.groups[group, VISITS] += 1
-            seen.groups[group, SHIFT] += deviation
-            seen.groups[group, SPREAD] += deviation * deviation - 1
+    make_room(seen, h)
+    for k in range(len(told.bins)):
+        deviation = compare(told, seen, k, h, coordinate(told, k, j, share))
+        if not math.isnan(deviation):
+            for group in (s, told.after.shape[1] + a):
+                seen.groups[k, group, VISITS] += 1
+                seen.groups[k, group, SHIFT] += deviation
+                seen.groups[k, group, SPREAD] += deviation * deviation - 1
 
 
 @compiled
-def watch_history(told: Mechanics, seen: Watch, j: Ints) -> None:
-    """Compare residuals of which neither state nor action is known, one after the other. j: [K, H]."""
-    for k in range(j.shape[0]):
+def watch_history(told: Mechanics, seen: Watch, j: Ints, share: Floats) -> None:
+    """Compare residuals of which neither state nor action is known, one after the other.
+
+    j: [K, H]; share: [K, H, B], or [1, 1, 1] where all are whole
+    """
+    for i in range(j.shape[0]):
         for h in range(j.shape[1]):
-            compare(told, seen, h, j[k, h])
+            make_room(seen, h)
+            for k in range(len(told.bins)):
+                at = coordinate(told, k, j[i, h], share[i % len(share), h % share.shape[1]])
+                compare(told, seen, k, h, at)
 
 
 @inlined
-def compare(told: Mechanics, seen: Watch, h: int, j: int) -> float:
-    """How far residual j is from the mean of its step so far, which it then joins; nan while there is too little."""
+def compare(told: Mechanics, seen: Watch, k: int, h: int, at: float) -> float:
+    """How far a residual is from the mean of its step so far, which it then joins; nan while there is too little."""
     steps, tally = seen.steps, seen.tally
-    n = steps[h, SEEN]
+    n = steps[k, h, SEEN]
     if n == 0:
-        steps[h, ORIGIN] = j
-    x = from_origin(j, steps[h, ORIGIN], modulus(told))
-    date(seen, h, x)
-    before, deviation = x - steps[h, MEAN], math.nan
-    if n >= BURN_IN and steps[h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
-        deviation = before / math.sqrt((steps[h, SQUARE] + 1) / n * (1 + 1 / n))
+        steps[k, h, ORIGIN] = at
+    x = from_origin(at, steps[k, h, ORIGIN], modulus(told))
+    add_to_period(seen, k, h, x)
+    before, deviation = x - steps[k, h, MEAN], math.nan
+    if n >= BURN_IN and steps[k, h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
+        deviation = before / math.sqrt((steps[k, h, SQUARE] + 1) / n * (1 + 1 / n))
         deviation = min(max(deviation, -FURTHEST), FURTHEST)
         excess = deviation * deviation - 1
-        tally[COMPARED] += 1
-        tally[FOURTH] += excess * excess
-    steps[h, SEEN] = n + 1
-    steps[h, MEAN] += before / (n + 1)
-    steps[h, SQUARE] += before * (x - steps[h, MEAN])
+        tally[k, COMPARED] += 1
+        tally[k, FOURTH] += excess * excess
+    steps[k, h, SEEN] = n + 1
+    steps[k, h, MEAN] += before / (n + 1)
+    steps[k, h, SQUARE] += before * (x - steps[k, h, MEAN])
     return deviation
 
 
 @inlined
-def date(seen: Watch, h: int, x: float) -> None:
+def period_of(seen: Watch, k: int, h: int) -> int:
+    """The period of the next residual of step h; it may be one that there is no room for."""
+    n = seen.steps[k, h, SEEN] - seen.periods[k, 0, h, COUNT]
+    at: int = 1 + int(n) // seen.length[0]
+    return at
+
+
+@inlined
+def make_room(seen: Watch, h: int) -> None:
+    """Make every two periods one, if there is none left for the next residual of step h."""
+    periods = seen.periods
+    if period_of(seen, 0, h) > PERIODS:
+        seen.length[0] *= 2
+        for k in range(periods.shape[0]):
+            for i in range(PERIODS):
+                for step in range(periods.shape[2]):
+                    for c in range(periods.shape[3]):
+                        pair = 0.0
+                        if 2 * i < PERIODS:
+                            pair = periods[k, 1 + 2 * i, step, c] + periods[k, 2 + 2 * i, step, c]
+                        periods[k, 1 + i, step, c] = pair
+
+
+@inlined
+def add_to_period(seen: Watch, k: int, h: int, x: float) -> None:
     """Add a residual, counted from the first of its step, to the period it was seen in."""
-    periods, length = seen.periods, seen.length
-    n = seen.steps[h, SEEN] - periods[0, h, COUNT]
-    at = 1 + int(n) // length[0]
-    if at > PERIODS:
-        join_periods(periods, length)
-        at = 1 + int(n) // length[0]
-    periods[at, h, COUNT] += 1
-    periods[at, h, SUM] += x
-    periods[at, h, SUM_OF_SQUARES] += x * x
+    at = period_of(seen, k, h)
+    seen.periods[k, at, h, COUNT] += 1
+    seen.periods[k, at, h, SUM] += x
+    seen.periods[k, at, h, SUM_OF_SQUARES] += x * x
 
 
 @inlined
-def join_periods(periods: Floats, length: Ints) -> None:
-    """Make every two periods one."""
-    length[0] *= 2
-    for i in range(PERIODS):
-        for h in range(periods.shape[1]):
-            for k in range(periods.shape[2]):
-                pair = periods[1 + 2 * i, h, k] + periods[2 + 2 * i, h, k] if 2 * i < PERIODS else 0.0
-                periods[1 + i, h, k] = pair
-
-
-@inlined
-def from_origin(j: int, origin: float, around: int) -> float:
+def from_origin(j: float, origin: float, around: int) -> float:
     """How far residual j is from the origin; the shorter way, where residuals are counted modulo ``around``."""
     x = j - origin
     if around > 0:
@@ -132,16 +175,34 @@ def modulus(told: Mechanics) -> int:
 
 
 @inlined
-def expect_residuals(told: Mechanics, counts: Floats, steps: Floats) -> None:
+def expect_residuals(told: Mechanics, counts: Floats, seen: Watch) -> None:
     """What a law, by its counts [L, R], makes of the mean and the spread of each step's residuals."""
-    for h in range(told.horizon):
-        total, mean, square = 0.0, 0.0, 0.0
-        for w in range(told.n_residuals):
-            n, x = counts[h % len(counts), w], from_origin(w, steps[h, ORIGIN], modulus(told))
-            total += n
-            mean += n * x
-            square += n * x * x
-        if total > 0:
-            mean /= total
-            steps[h, MEAN] = mean
-            steps[h, SQUARE] = max(square / total - mean * mean, 0.0) * steps[h, SEEN]
+    steps = seen.steps
+    for k in range(len(told.bins)):
+        for h in range(told.horizon):
+            total, mean, square = 0.0, 0.0, 0.0
+            for w in range(told.n_residuals):
+                n = counts[h % len(counts), w]
+                x = from_origin(coordinate(told, k, w, told.whole), steps[k, h, ORIGIN], modulus(told))
+                total += n
+                mean += n * x
+                square += n * x * x
+            if total > 0:
+                mean /= total
+                steps[k, h, MEAN] = mean
+                steps[k, h, SQUARE] = max(square / total - mean * mean, 0.0) * steps[k, h, SEEN]
+
+
+@inlined
+def forget_group(seen: Watch, group: int) -> None:
+    """Begin anew with a state or an action."""
+    for k in range(seen.groups.shape[0]):
+        for i in range(seen.groups.shape[2]):
+            seen.groups[k, group, i] = 0
+
+
+def forget_all(seen: Watch) -> None:
+    """Begin anew to compare residuals; those that were left out stay known."""
+    for array in (seen.steps, seen.groups, seen.periods, seen.tally):
+        array[...] = 0
+    seen.length[...] = 1

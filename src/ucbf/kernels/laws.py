@@ -1,24 +1,48 @@
-"""UCBVI-f: disturbances counted, censored ones too, and planned with."""
+"""Ways of knowing the distribution of W, and the functions that use them, chosen by type."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from ucbf.kernels.averaged import is_due
-from ucbf.kernels.backward import plan
-from ucbf.kernels.jit import compiled, inlined, inner
-from ucbf.kernels.learners import registered
+from ucbf.kernels.jit import by_type, compiled, inlined
 from ucbf.kernels.seen import Seen
-from ucbf.kernels.types import Floats, Ints, Mechanics
-from ucbf.kernels.watch import CENSORED, Watch, watch
+from ucbf.kernels.types import Floats, Mechanics
 
 ENOUGH = 10.0  # hidden disturbances for each that was seen
-PASSES = 500  # over a law that both edges hide, at most
+PASSES = 500  # over a law that both boundaries hide, at most
+
+# add(told, law, h, j, share): take in a disturbance; between bins it is shared out, [B], among those that begin with j.
+add = by_type(1)
+# add_censored(told, law, seen): take in what a boundary says of one that it hides.
+add_censored = by_type(1)
+# believe(law, curious): find the distribution of every row of law.law from what was taken in.
+believe = by_type(0, merged=False)
 
 
-class UCBVIfState(NamedTuple):
-    """Q_h(s, a) = r_h(s, a) + ahead_h(f(s, a)), planned with the counted disturbances."""
+class Given(NamedTuple):
+    """A distribution that Python writes."""
+
+    law: Floats  # [L, R]
+
+
+@inlined
+def given_add(told: Mechanics, law: Given, h: int, j: int, share: Floats) -> None:
+    """Nothing to do: it is told in Python."""
+
+
+@inlined
+def given_add_censored(told: Mechanics, law: Given, seen: Seen) -> None:
+    """Nothing to do: it is told in Python."""
+
+
+@inlined
+def given_believe(law: Given, curious: bool) -> None:
+    """Nothing to do: it is written in Python."""
+
+
+class Counts(NamedTuple):
+    """How often each disturbance was seen, censored ones too. L is H, or 1 if steps are pooled."""
 
     counts: Floats  # [L, R] disturbances seen at each step, or at any
     below: Floats  # [L, R] how often a boundary said no more than that W was at most this one
@@ -26,61 +50,34 @@ class UCBVIfState(NamedTuple):
     law: Floats  # [L, R] what follows from them
     guess: Floats  # [R] the law where nothing was counted
     room: Floats  # [2, R]
-    ahead: Floats  # [H, X] expectation of landing(x + w) + γ V_{h+1}(boundary(x + w))
-    value: Floats  # [H+1, S]
-    visits: Ints  # [H]
-    policy: Ints  # [H, S]
-    raw: Floats  # [Z] room for what follows each raw next state
-    stale: Ints  # [1] whether anything was seen since the last plan
-    watch: Watch
-    eta: float
-    due: Ints  # [1]
 
 
 @inlined
-def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, seen: Seen) -> bool:
-    """Count the disturbance, or what a boundary says of it; planning waits for the next episode."""
-    if seen.low == seen.high:
-        watch(told, learner.watch, seen.h, seen.s, seen.a, seen.low)
-        return ucbvi_f_learn(told, learner, seen.h, seen.low)
-    learner.watch.tally[CENSORED] += 1
-    row = seen.h % len(learner.counts)
+def counts_add(told: Mechanics, law: Counts, h: int, j: int, share: Floats) -> None:
+    """Count disturbance j of step h, or its shares of the bins around it."""
+    row = h % len(law.counts)
+    for c in range(len(share)):
+        law.counts[row, j + told.bin_corners[c]] += share[c]
+
+
+@inlined
+def counts_add_censored(told: Mechanics, law: Counts, seen: Seen) -> None:
+    """Count W <= high at the lower boundary, W >= low at the upper one."""
+    row = seen.h % len(law.counts)
     if seen.s_next > 0:
-        learner.above[row, seen.low] += 1
+        law.above[row, seen.low] += 1
     elif told.after.shape[1] > 1:  # else both boundaries are one, and it says nothing
-        learner.below[row, seen.high] += 1
-    learner.visits[seen.h] += 1
-    learner.stale[0] = 1
-    return False
-
-
-@inlined
-def ucbvi_f_learn(told: Mechanics, learner: UCBVIfState, h: int, j: int) -> bool:
-    """Count disturbance j of step h."""
-    learner.counts[h % len(learner.counts), j] += 1
-    learner.visits[h] += 1
-    learner.stale[0] = 1
-    return False
-
-
-@inner
-def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
-    """Backward induction with the counted law, if there is news; the last step whose policy changed, or -1."""
-    if learner.stale[0] == 0 or not is_due(learner.visits, learner.due, learner.eta):
-        return -1
-    learner.stale[0] = 0
-    believe(told, learner, True)
-    return plan(told, told.offsets, learner.law, learner.value, learner.ahead, learner.policy, learner.raw)
+        law.below[row, seen.high] += 1
 
 
 @compiled
-def believe(told: Mechanics, learner: UCBVIfState, curious: bool) -> None:
-    """The law of every row: shares of what was counted, or the product-limit estimate where edges hid some.
+def counts_believe(law: Counts, curious: bool) -> None:
+    """The law of every row: shares of what was counted, or the product-limit estimate where boundaries hid some.
 
-    curious: where an edge hides, doubt it as far as too little was seen beyond the edge (:func:`doubt`).
+    curious: where a boundary hides, doubt it as far as too little was seen beyond (:func:`doubt`).
     """
-    counts, below, above, law = learner.counts, learner.below, learner.above, learner.law
-    R = told.n_residuals
+    counts, below, above, pmf = law.counts, law.below, law.above, law.law
+    R = counts.shape[1]
     for row in range(len(counts)):
         seen, at_most, at_least = 0.0, 0.0, 0.0
         for j in range(R):
@@ -89,19 +86,19 @@ def believe(told: Mechanics, learner: UCBVIfState, curious: bool) -> None:
             at_least += above[row, j]
         if at_most == 0 and at_least == 0:
             for j in range(R):
-                law[row, j] = counts[row, j] / seen if seen > 0 else learner.guess[j]
+                pmf[row, j] = counts[row, j] / seen if seen > 0 else law.guess[j]
         elif at_least == 0:
-            product_limit(counts, row, below, law, row, -1)
+            product_limit(counts, row, below, pmf, row, -1)
         elif at_most == 0:
-            product_limit(counts, row, above, law, row, 1)
+            product_limit(counts, row, above, pmf, row, 1)
         else:
-            self_consistent(learner, row)
+            self_consistent(law, row)
         if curious and at_most + at_least > 0:
-            share_out(learner, row)
+            share_out(law, row)
             if at_most > 0:
-                doubt(learner.room, 0, below, law, row, -1)
+                doubt(law.room, 0, below, pmf, row, -1)
             if at_least > 0:
-                doubt(learner.room, 1, above, law, row, 1)
+                doubt(law.room, 1, above, pmf, row, 1)
 
 
 @inlined
@@ -128,18 +125,18 @@ def product_limit(counts: Floats, c: int, hidden: Floats, law: Floats, row: int,
 
 
 @inlined
-def share_out(learner: UCBVIfState, row: int) -> None:
-    """learner.room: counts with what the upper edge hid, and with what the lower one did, where the law believes it."""
-    law, room, R = learner.law, learner.room, learner.law.shape[1]
+def share_out(known: Counts, row: int) -> None:
+    """known.room: counts with what the upper edge hid, and with what the lower one did, where the law believes it."""
+    law, room, R = known.law, known.room, known.law.shape[1]
     up, weight = 1.0, 0.0
     for j in range(R):
-        weight += learner.above[row, j] / up if up > 1e-12 else 0.0
-        room[0, j] = learner.counts[row, j] + law[row, j] * weight
+        weight += known.above[row, j] / up if up > 1e-12 else 0.0
+        room[0, j] = known.counts[row, j] + law[row, j] * weight
         up -= law[row, j]
     up, weight = 1.0, 0.0
     for j in range(R - 1, -1, -1):
-        weight += learner.below[row, j] / up if up > 1e-12 else 0.0
-        room[1, j] = learner.counts[row, j] + law[row, j] * weight
+        weight += known.below[row, j] / up if up > 1e-12 else 0.0
+        room[1, j] = known.counts[row, j] + law[row, j] * weight
         up -= law[row, j]
 
 
@@ -179,12 +176,12 @@ def doubt(counts: Floats, c: int, hidden: Floats, law: Floats, row: int, step: i
 
 
 @inlined
-def self_consistent(learner: UCBVIfState, row: int) -> None:
+def self_consistent(known: Counts, row: int) -> None:
     """Where both edges hide: what the upper one hid is shared out by the law so far, the rest is a product limit."""
-    law, above, room = learner.law, learner.above, learner.room
+    law, above, room = known.law, known.above, known.room
     R = law.shape[1]
     for j in range(R):
-        law[row, j] = learner.counts[row, j] + 1e-3  # what both edges agree on may be where nothing was seen
+        law[row, j] = known.counts[row, j] + 1e-3  # what both edges agree on may be where nothing was seen
     law[row, 0] += 1  # the ends, where what is never seen may be
     law[row, R - 1] += 1
     for _ in range(PASSES):
@@ -194,13 +191,19 @@ def self_consistent(learner: UCBVIfState, row: int) -> None:
             room[0, j] = above[row, j] / tail if above[row, j] > 0 else 0.0
         for j in range(R):
             weight += room[0, j]
-            room[0, j] = learner.counts[row, j] + law[row, j] * weight
+            room[0, j] = known.counts[row, j] + law[row, j] * weight
             room[1, j] = law[row, j]
-        product_limit(room, 0, learner.below, law, row, -1)
+        product_limit(room, 0, known.below, law, row, -1)
         for j in range(R):
             moved = max(moved, abs(law[row, j] - room[1, j]))
         if moved < 1e-9:
             break
 
 
-registered(UCBVIfState, ucbvi_f_update, ucbvi_f_renew, ucbvi_f_learn)
+add.state(Given, given_add)
+add_censored.state(Given, given_add_censored)
+believe.state(Given, given_believe)
+
+add.state(Counts, counts_add)
+add_censored.state(Counts, counts_add_censored)
+believe.state(Counts, counts_believe)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import real, whole
-from ucbf.estimators.base import Named
-from ucbf.kernels import offsets
+from ucbf.kernels import fitting, offsets
 from ucbf.kernels.types import Mechanics
-from ucbf.system import LARGEST_TABLE, System
+from ucbf.kernels.watch import Watch
+from ucbf.model_check import Sums, recounted
+from ucbf.models.base import Model, require_repairable, with_own_f
+from ucbf.system import System
+from ucbf.tables import LARGEST_TABLE
 
 MOST_ITERATIONS = 1000
 
 
-class OffsetPosterior(Named):
+class OffsetPosterior(Model):
     """Knows that every f(s, a) may be off by a whole number of states, up to ζ/2, and finds out by how much.
 
     Residuals of a pair are its offset plus W, and all pairs of a step share one law of W. Alternately: the posterior of
@@ -47,16 +52,13 @@ class OffsetPosterior(Named):
             iterations=whole("iterations", iterations, 1, MOST_ITERATIONS),
         )
 
-    def model(
-        self,
-        system: System,
-        told: Mechanics,
-        model: offsets.Model,
-        counts: NDArray[np.float64],
-        prior: NDArray[np.float64],
-    ) -> offsets.Model:
-        """The arrays that the compiled functions need. counts: [L, R] where the law is kept; prior: [L, R] at first."""
-        (F, S, A), R, E = told.after.shape, told.n_residuals, 2 * system.slack + 1
+    def attach(
+        self, system: System, told: Mechanics, counts: NDArray[np.float64], prior: NDArray[np.float64]
+    ) -> tuple[Mechanics, Any]:
+        """The mechanics with f as believed, and the arrays of the model."""
+        require_repairable(self.name, system)
+        told = with_own_f(told, 1)
+        (F, S, A), R, E, half = told.after.shape, told.n_residuals, 2 * system.slack + 1, system.slack
         steps = max(F, len(prior))
         if steps * S * A * R > LARGEST_TABLE:
             raise ValueError(
@@ -68,10 +70,16 @@ class OffsetPosterior(Named):
                 f"OffsetPosterior would tell {E} offsets apart for each of {F * S * A} pairs, more than "
                 f"{LARGEST_TABLE}; declare a smaller model_error"
             )
-        belief = np.full(E, np.log((1 - offsets.TRUST) / max(E - 1, 1)))
-        belief[system.slack] = np.log(offsets.TRUST)
-        return model._replace(
-            offsets=True,
+        belief = np.full(E, np.log((1 - fitting.TRUST) / max(E - 1, 1)))
+        belief[system.slack] = np.log(fitting.TRUST)
+        return told, offsets.Offsets(
+            first=np.array(told.after),
+            f=told.after,
+            low=told.after - np.int32(half),
+            high=told.after + np.int32(half),
+            residuals=np.zeros((system.horizon, R)),
+            lead=np.zeros(system.f.shape),
+            half=half,
             threshold=self.params["threshold"],
             smoothing=self.params["smoothing"] or 0.0,
             iterations=self.params["iterations"],
@@ -91,14 +99,20 @@ class OffsetPosterior(Named):
             stale=np.zeros(F * S * A, np.int64),
             spare=np.zeros(prior.shape),
             spare_posterior=np.zeros((F * S * A, E)),
-            amount=np.full(1, self.params["smoothing"] or offsets.SMOOTHINGS[0]),
+            amount=np.full(1, self.params["smoothing"] or fitting.SMOOTHINGS[0]),
             clock=np.zeros(3, np.int64),
         )
+
+    def deviations(self, system: System, told: Mechanics, model: Any, watch: Watch) -> list[Sums]:
+        """By pairs too, from what was counted; not where states are clipped."""
+        if system.boundary == "clip":
+            return super().deviations(system, told, model, watch)
+        return [recounted(told, model, watch)]
 
     def _barred(self, system: System, told: Mechanics, E: int) -> NDArray[np.float64]:
         """[P, E] under "strict" f is among the states, whatever its offset."""
         barred = np.zeros((told.after.size, E))
         if system.boundary == "strict":
             f = told.after.reshape(-1, 1).astype(np.int64) + system.after_states[0] + np.arange(E) - system.slack
-            barred[(f < system.states[0]) | (f > system.states[-1])] = offsets.NEVER
+            barred[(f < system.states[0]) | (f > system.states[-1])] = fitting.NEVER
         return barred

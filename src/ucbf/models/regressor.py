@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import real
-from ucbf.estimators.base import Estimate
-from ucbf.estimators.features import FeatureEstimator, Features
 from ucbf.limits import MOST_SEEN, Limit, refuse_outside
+from ucbf.models.base import Estimate
+from ucbf.models.features import FeatureEstimator, Features
 from ucbf.system import System
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, one_of
-from ucbf.estimators.base import Estimator, require_plain_residuals
+from ucbf.models.base import Estimator, require_plain_residuals
 from ucbf.system import System
 
 NAMED = {

@@ -1,0 +1,20 @@
+"""Ways of knowing the distribution of W, one file each; base.py is the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ucbf.laws.base import Law
+from ucbf.laws.counts import Counts
+from ucbf.named import made
+
+LAWS: dict[str, type[Law]] = {kind.name: kind for kind in (Counts,)}
+
+
+def make_law(given: Law | str | dict[str, Any]) -> Law:
+    """A way of knowing W, the name of one, or its name and parameters: ``{"name": "Counts", "stationary": True}``."""
+    law: Law = made("law", given, LAWS)
+    return law
+
+
+__all__ = ["LAWS", "Counts", "Law", "make_law"]

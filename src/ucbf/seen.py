@@ -1,0 +1,157 @@
+"""What a transition says of W, in the words of the user: whether it can be, and where a boundary hides it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.checks import numbers, whole
+from ucbf.kernels import seen as kernel
+from ucbf.kernels.jit import source
+from ucbf.kernels.seen import Seen
+from ucbf.kernels.types import Mechanics
+from ucbf.system import System
+
+# Interpreted: for one transition that is quicker than handing two dozen arrays to compiled code.
+residual_of, explain_residual = source(kernel.residual_of), source(kernel.explain_residual)
+
+
+class Transition(NamedTuple):
+    """What was observed: between places (:meth:`ucbf.spaces.Space.place`); W, where it was measured."""
+
+    h: int
+    s: Any
+    a: int
+    s_next: Any
+    disturbance: Any = None
+
+
+class Reading(NamedTuple):
+    """What a transition says of W."""
+
+    seen: Seen | None  # None if nothing is to be learned from it
+    share: NDArray[np.float64]  # [B] how a W between bins is shared out among them
+    outside: str = ""  # why nothing is to be learned: the residual cannot be, by what was declared
+    censored: str = ""  # what the boundary hides, where the nearest W that explains it was taken
+
+
+def explain(system: System, told: Mechanics, moved: Transition, reads_censored: bool) -> Reading:
+    """What a transition says of W. told: the mechanics with f as it is believed now, on a line.
+
+    reads_censored: whether bounds on W are of use where a boundary hides it; else the nearest W is taken
+    """
+    return _on_a_line(system, told, moved, reads_censored) if system.space.is_line else _in_a_box(system, told, moved)
+
+
+def _on_a_line(system: System, told: Mechanics, moved: Transition, reads_censored: bool) -> Reading:
+    h, s, a, s_next, disturbance = moved
+    first, last = system.residuals[0], len(system.declared_residuals) - 1
+    hidden = bool(told.hides[s_next])
+    lower, upper = hidden and s_next == 0, hidden and s_next == system.n_states - 1
+    j = int(residual_of(told, system.mechanics.after, h, s, a, s_next))
+    if (j < 0 and not upper) or (j > last and not lower):
+        return Reading(
+            None,
+            told.whole,
+            outside=f"{_from(system, h, s, a)} to {system.space.name(s_next)} the residual is {j + first}, outside "
+            f"{first}..{first + last} (disturbance_range, widened by ζ/2); correct f, or declare a wider "
+            "disturbance_range or a larger model_error",
+        )
+    measured, now = 0, int(residual_of(told, told.after, h, s, a, s_next))  # by f as it may have been repaired since
+    if disturbance is not None:
+        measured = int(system.bins.index(whole("disturbance", disturbance)))
+        _check_agreement(system, moved)
+    if disturbance is not None or not hidden or reads_censored:
+        seen = explain_residual(told, h, s, a, s_next, now, measured, disturbance is None)
+        return Reading(seen, told.whole)
+    nearest = min(max(j, system.slack), last - system.slack)
+    seen, censored = Seen(h, s, a, s_next, nearest, nearest), ""
+    if system.slack or (lower and j > 0) or (upper and j < last):
+        bound = f"W {'<=' if lower else '>='} {s_next + system.state_offset - int(system.f[h, s, a])}"
+        censored = f"{_from(system, h, s, a)} the next state {system.space.name(s_next)} is a clipped boundary: {bound}"
+    return Reading(seen, told.whole, censored=censored)
+
+
+def _in_a_box(system: System, told: Mechanics, moved: Transition) -> Reading:
+    (h, s, a, s_next, disturbance), space, bins = moved, system.space, system.bins
+    x = _after(system, moved)
+    before, after = (space.points[i] if space.all_whole else i for i in (s, s_next))
+    w, (low, high) = _residual(system, after - x), bins.range()
+    at_low, at_high = space.ends(after)
+    if disturbance is not None:
+        measured = np.ravel(numbers("disturbance", disturbance))
+        if measured.shape != x.shape:
+            raise ValueError(f"disturbance has shape {measured.shape}; give [d] with d = {space.n_axes}")
+        _check_agreement_in_a_box(system, moved, x, after, measured)
+        w = np.where(at_low | at_high, measured, w)
+    tolerance = np.where(space.is_whole, 0, space.spacing / 2)  # at an end only one side can be told
+    if (((w < low - tolerance) & ~at_high) | ((w > high + tolerance) & ~at_low)).any():
+        return Reading(
+            None,
+            told.whole,
+            outside=f"from {before} with action {system.actions[a]} at step {h} to {after} the residual is {w}, "
+            f"outside {low}..{high}; correct f, or declare a wider disturbance_range",
+        )
+    censored = ""
+    hidden = (at_low & (w > low)) | (at_high & (w < high))
+    if disturbance is None and hidden.any():
+        k = int(hidden.argmax())
+        censored = (
+            f"from {before} with action {system.actions[a]} at step {h} the next state {after} is a clipped boundary "
+            f"of axis {k}: W {'<=' if at_low[k] else '>='} {w[k]:g} there"
+        )
+    j, share = bins.spread(np.clip(w, low, high)[None])
+    seen = Seen(h, space.index(s), a, space.index(s_next), int(j[0, 0]), int(j[0, 0]))
+    return Reading(seen, share[0], censored=censored)
+
+
+def _after(system: System, moved: Transition) -> NDArray[Any]:
+    """[d] f of a transition in a box."""
+    if system.space.all_whole:
+        return np.array(system.f[moved.h, moved.s, moved.a])
+    return np.array(system.at_any_state.after(moved.h, moved.s[None], np.array([moved.a]))[0])
+
+
+def _residual(system: System, w: NDArray[Any]) -> NDArray[Any]:
+    """[d] next state - f, on axes that wrap within the range of W: the shorter way round, on continuous ones."""
+    space, (low, high) = system.space, system.bins.range()
+    around = np.where(space.is_whole, space.shape, space.high - space.low)
+    first = np.where(space.is_whole, low, (low + high) / 2 - around / 2)
+    turned = first + (w - first) % around
+    residual: NDArray[Any] = np.where(space.wraps, turned, w).astype(w.dtype)
+    return residual
+
+
+def _from(system: System, h: int, s: int, a: int) -> str:
+    return f"from state {system.space.name(s)}, action {a} at step {h} (f = {system.f[h, s, a]})"
+
+
+def _check_agreement(system: System, moved: Transition) -> None:
+    """An error unless f + W, give or take ζ/2, leads to the next state."""
+    h, s, a, s_next, disturbance = moved
+    slack, raw = system.slack, int(system.f[h, s, a]) + disturbance
+    around = raw + np.arange(-slack, slack + 1) - system.state_offset
+    landed = around if system.boundary == "strict" else system.space.index_of_raw(around[:, None])
+    if s_next not in landed:
+        raise ValueError(
+            f"{_from(system, h, s, a)} the disturbance {disturbance} leads to {raw}, not to the next state "
+            f"{system.space.name(s_next)} that was given; correct one of them, or declare a larger model_error"
+        )
+
+
+def _check_agreement_in_a_box(
+    system: System, moved: Transition, x: NDArray[Any], after: NDArray[Any], w: NDArray[np.float64]
+) -> None:
+    """The same, give or take half the spacing of continuous axes."""
+    space = system.space
+    away = np.abs(space.meet_boundary((x + w)[None])[0] - after)
+    width = np.where(space.is_whole, space.shape, space.high - space.low)
+    away = np.where(space.wraps, np.minimum(away, width - away), away)
+    if (away > np.where(space.is_whole, 0, space.spacing / 2)).any():
+        before = space.points[moved.s] if space.all_whole else moved.s
+        raise ValueError(
+            f"from {before} with action {system.actions[moved.a]} at step {moved.h} (f = {x}) the disturbance {w} "
+            f"leads to {x + w}, not to the next state {after} that was given; correct one of them"
+        )

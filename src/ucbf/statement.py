@@ -1,0 +1,259 @@
+"""What a user states of a system, read into arrays and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, integers, numbers, one_of, whole
+from ucbf.spaces import BOUNDARIES, NEAR, Space, axes
+from ucbf.tables import LARGEST_TABLE, Function, Table, distinct_steps
+
+if TYPE_CHECKING:
+    from ucbf.system import System
+
+
+def read_box(boundary: Any, low: Any, high: Any, points: Any) -> Space:
+    """The states of a box."""
+    if low is None or high is None:
+        raise TypeError(f"low is {low!r:.40} and high {high!r:.40}; a box needs both, one number for each axis")
+    if boundary is None:
+        raise TypeError(
+            "boundary is not given; say what happens to f + W outside the box: 'clip' (the nearest state), 'wrap' "
+            "or 'strict' (it cannot happen), or one for each axis"
+        )
+    first, last, counts = axes(low, high, points)
+    rules = (boundary,) * len(first) if isinstance(boundary, str) else tuple(boundary)
+    if len(rules) != len(first):
+        raise ValueError(f"boundary has {len(rules)} entries; give one, or one for each of the {len(first)} axes")
+    rules = tuple(one_of("boundary", rule, BOUNDARIES) for rule in rules)
+    is_whole = np.array([n is None for n in counts])
+    uneven = np.flatnonzero(is_whole & ((first != np.rint(first)) | (last != np.rint(last))))
+    if len(uneven):
+        k = uneven[0]
+        raise ValueError(
+            f"axis {k} goes from {first[k]:g} to {last[k]:g}; a whole axis begins and ends at whole numbers: say "
+            "how many points it has, if it is continuous"
+        )
+    n = np.array([int(b - a + 1) if n is None else n for a, b, n in zip(first, last, counts, strict=True)])
+    if float(np.prod(n.astype(float))) > LARGEST_TABLE:
+        raise ValueError(f"a lattice of {' x '.join(map(str, n))} points is too large; take a coarser one")
+    wraps = np.array([rule == "wrap" for rule in rules])
+    spacing = np.where(is_whole, 1.0, (last - first) / np.where(wraps | (n == 1), n, n - 1))
+    if is_whole.all():
+        ends: list[NDArray[Any]] = [x.astype(np.int64) for x in (first, last, spacing)]
+    else:
+        ends = [first, last, spacing]
+    return Space(frozen(ends[0]), frozen(ends[1]), frozen(ends[2]), frozen(n), rules, is_whole, False)
+
+
+def read_actions(actions: Any, n_actions: int | None) -> NDArray[Any]:
+    """[A] or [A, m] the actions of a box."""
+    if actions is None:
+        if n_actions is None:
+            raise TypeError("actions is not given; give [A] or [A, m], or n_actions=")
+        actions = np.arange(whole("n_actions", n_actions, 1, LARGEST_TABLE))
+    choices = array_of("actions", actions)
+    numbers("actions", choices)
+    if choices.ndim not in (1, 2) or not choices.size:
+        raise ValueError(f"actions has shape {choices.shape}; give [A] or [A, m]")
+    return frozen(choices)
+
+
+def read_table(
+    system: System, name: str, given: Table, read: Callable[..., NDArray[Any]], trailing: tuple[int, ...] = ()
+) -> NDArray[Any]:
+    """[H, S, A, ...], a read-only view of the one step where all are alike; 0 where the action does not exist."""
+    (H, S, A), space = (system.horizon, system.n_states, system.n_actions), system.space
+    if callable(given) and space.is_line:
+        states, actions = np.meshgrid(np.array(system.states), np.arange(A), indexing="ij")
+        table = Function(name, given, 2, rows=False).steps(H, (S, A), states, actions)
+    elif callable(given):
+        system.functions[name] = function = Function(name, given, 2, rows=True)
+        states, actions = np.repeat(space.points, A, axis=0), np.concatenate([system.actions] * S)
+        corners = 2 ** int((~space.is_whole).sum())
+        if (H if function.per_step else 1) * S * A * max(corners, *trailing, 1) > LARGEST_TABLE:
+            raise ValueError(f"{S} points and {A} actions are too many; take a coarser lattice, or fewer actions")
+        table = function.steps(H, (S * A, *trailing), states, actions).reshape(-1, S, A, *trailing)
+    elif not space.all_whole and name != "allowed":
+        raise TypeError(f"{name} is {given!r:.60}; on continuous axes it must be a function of states and actions")
+    else:
+        table = array_of(name, given)
+        if table.shape == (S,) and name == "reward":
+            table = table[:, None]
+        elif table.shape not in {(), (S, A, *trailing), (1, S, A, *trailing), (H, S, A, *trailing)}:
+            also, more = "[S], " if name == "reward" else "", ", d" if trailing else ""
+            raise ValueError(
+                f"{name} has shape {table.shape}; with H={H}, S={S}, A={A} it must be {also}[S, A{more}] = "
+                f"{(S, A, *trailing)} or [H, S, A{more}] = {(H, S, A, *trailing)}, or a function"
+            )
+        steps = len(table) if table.ndim == 3 + len(trailing) else 1
+        table = np.broadcast_to(table, (steps, S, A, *trailing))
+    if name != "allowed":
+        exists = system.allowed if len(table) == H else distinct_steps(system.allowed).any(axis=0)
+        exists = exists.reshape(*exists.shape, *(1 for _ in trailing))
+        table = np.where(exists, array_of(name, table), 0)
+    checked = read(system, name, table, lambda h, s, a, *_: f"{name} at step {h}, state {space.name(s)}, action {a}")
+    return np.broadcast_to(frozen(checked), (H, S, A, *trailing))
+
+
+def places(system: System, name: str, given: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[Any]:
+    """After-states: whole along whole axes."""
+    if system.space.all_whole:
+        return integers(name, given, place)
+    table = numbers(name, given, place, LARGEST_INTEGER)
+    integers(name, table[..., system.space.is_whole], place)
+    return table
+
+
+def payments(
+    system: System, name: str, given: ArrayLike, place: Callable[..., str] | None = None
+) -> NDArray[np.float64]:
+    """Rewards of any kind, of which an episode may add up H."""
+    return numbers(name, given, place, LARGEST_RETURN / system.horizon)
+
+
+def read_landing(system: System, given: Table) -> NDArray[np.float64]:
+    """[H, Z] over the raw states."""
+    raw, wraps = system.raw_states, system.space.wraps
+    Z = len(raw)
+    if wraps.any() and system.disturbance_range is None:
+        raise ValueError(
+            "landing under boundary 'wrap' needs disturbance_range=(low, high): modulo S, W could be any; or pass "
+            "another boundary, such as 'clip'"
+        )
+    if not system.space.all_whole and system.disturbance_range is None:
+        raise ValueError("landing needs disturbance_range=(low, high): how far beyond the box f + W may go")
+    if (
+        system.space.is_whole[wraps].any()
+        and (system.bins.count > system.space.shape)[wraps & system.space.is_whole].any()
+    ):
+        raise ValueError(
+            f"landing under boundary 'wrap' needs the disturbance to be recoverable, but {system.bins.n} "
+            f"disturbances wrap onto {system.n_states} states; narrow disturbance_range, or add states"
+        )
+    if callable(given):
+        function = Function("landing", given, 1, rows=not system.space.is_line)
+        if not system.space.is_line:
+            system.functions["landing"] = function
+        table = payments(system, "landing", function.steps(system.horizon, (Z,), np.asarray(raw)))
+    elif not system.space.all_whole:
+        raise TypeError(f"landing is {given!r:.60}; on continuous axes it must be a function of raw next states")
+    else:
+        table = payments(system, "landing", given)
+        if table.shape not in {(Z,), (1, Z), (system.horizon, Z)}:
+            raise ValueError(
+                f"landing has shape {table.shape}; over the raw states {raw[0]}..{raw[-1]} it must be {(Z,)} or "
+                f"{(system.horizon, Z)}, or a function of z, which also follows where a change of f, ζ or W moves "
+                "the raw states"
+            )
+    return np.broadcast_to(frozen(np.atleast_2d(table)), (system.horizon, Z))
+
+
+def read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
+    """[S] the terminal reward."""
+    if given is None:
+        return frozen(np.zeros(system.n_states))
+    if callable(given):
+        function = Function("terminal", given, 1, rows=not system.space.is_line)
+        if function.per_step:
+            raise TypeError("terminal takes more than the states; it is paid once, after the last step")
+        if not system.space.is_line:
+            system.functions["terminal"] = function
+        table = payments(system, "terminal", function.steps(1, (system.n_states,), np.asarray(system.states))[0])
+    elif not system.space.all_whole:
+        raise TypeError(f"terminal is {given!r:.60}; on continuous axes it must be a function of states")
+    else:
+        table = payments(system, "terminal", given)
+    if table.shape != (system.n_states,):
+        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(system.n_states,)}")
+    return frozen(table)
+
+
+def check_length(system: System, what: str, n: int) -> None:
+    """An error where even one number for every step and state would be too many."""
+    if system.horizon * n > LARGEST_TABLE:
+        raise ValueError(
+            f"{system.horizon} steps of {n} {what} are more than {LARGEST_TABLE} together; state a shorter horizon, "
+            "or take a coarser unit"
+        )
+
+
+def check_actions(system: System) -> None:
+    """An error for a state in which nothing can be done."""
+    stuck = np.argwhere(~distinct_steps(system.allowed).any(axis=2))
+    if len(stuck):
+        h, s = stuck[0]
+        raise ValueError(
+            f"state {system.space.name(s)} has no allowed action at step {h}; "
+            "allow one in every state, even if it does nothing"
+        )
+
+
+def check_boundary_unsaid(system: System) -> None:
+    """An error where a boundary that nobody stated would matter: a shop does not wrap."""
+    if system.disturbance_range is None:
+        return
+    choices = "pass boundary='clip' (the nearest state), 'wrap' (modulo S) or 'strict' (it cannot happen)"
+    if system.landing is not None:
+        raise ValueError(f"landing is given, but not where f + W outside the states leads; {choices}")
+    (low, high), first, last = system.disturbance_range, system.states[0], system.states[-1]
+    f, exists = system._f_and_allowed
+    wrong = np.argwhere(exists & ((f + low < first) | (f + high > last)))
+    if len(wrong):
+        h, s, a = wrong[0]
+        x = system.f[h, s, a]
+        raise ValueError(
+            f"from state {s + first}, action {a} at step {h} (f = {x}) W in {low}..{high} leads to {x + low}.."
+            f"{x + high}, outside the states {first}..{last}, and boundary is not given; {choices}"
+        )
+
+
+def check_inside(system: System) -> None:
+    """Along a strict axis f must stay among the states; in a box, f + W for the range of W that is declared."""
+    strict = np.array([rule == "strict" for rule in system.space.rules])
+    if not strict.any():
+        return
+    f, exists = system._f_and_allowed
+    if system.space.is_line:
+        first, last = system.states[0], system.states[-1]
+        wrong = np.argwhere(exists & ((f < first) | (f > last)))
+        if len(wrong):
+            h, s, a = wrong[0]
+            raise ValueError(
+                f"f sends state {s + system.state_offset}, action {a} at step {h} to {system.f[h, s, a]}, "
+                f"outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
+            )
+        return
+    low, high = system.disturbance_range or (0, 0)
+    near = NEAR * (system.space.high - system.space.low)
+    beyond = strict & ((f + low < system.space.low - near) | (f + high > system.space.high + near))
+    wrong = np.argwhere(beyond & exists[..., None])
+    if len(wrong):
+        h, s, a, k = wrong[0]
+        raise ValueError(
+            f"from {system.space.name(s)}, action {system.actions[a]} at step {h} f + W may leave the box along axis "
+            f"{k}; pass boundary='clip' or 'wrap', a larger box, or the disturbance_range"
+        )
+
+
+def truths(system: System, name: str, given: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[np.bool_]:
+    """Booleans."""
+    array = np.asarray(given)
+    if array.dtype != np.bool_:
+        raise TypeError(f"{name} holds {array.dtype}; give booleans")
+    return array
+
+
+def refuse_line_arguments(system: System, n_states: int | None) -> None:
+    """An error for what only a line has."""
+    if n_states is not None or system.state_offset:
+        raise TypeError("a box has its states from low to high; leave out n_states and state_offset")
+    if system.model_error:
+        raise ValueError(
+            f"model_error (ζ) is {system.model_error:g}; in a box f must be exact: what ζ means is a number of "
+            "states on a line. State the system with n_states, or leave out model_error"
+        )
