@@ -9,7 +9,7 @@ import threading
 import matplotlib.image
 import pytest
 
-from ucbf import cli
+from ucbf.cli import interrupts
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
 STUDY = """name = "tiny"
@@ -336,12 +336,12 @@ def test_interrupted_while_it_compiles_it_stops_too(tmp_path):
 
 def test_ctrl_c_a_second_time_ends_it_at_once(monkeypatch):
     codes = []
-    monkeypatch.setattr(cli.os, "_exit", codes.append)
-    monkeypatch.setattr(cli, "INTERRUPTED", threading.Event())
-    monkeypatch.setattr(cli, "PATIENCE", 1e6)
+    monkeypatch.setattr(interrupts.os, "_exit", codes.append)
+    monkeypatch.setattr(interrupts, "INTERRUPTED", threading.Event())
+    monkeypatch.setattr(interrupts, "PATIENCE", 1e6)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            cli._interrupt(signal.SIGINT, None)
+            interrupts.interrupt(signal.SIGINT, None)
     assert codes == [130]
 
 

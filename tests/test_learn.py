@@ -12,7 +12,7 @@ import pytest
 
 import ucbf
 from ucbf import advice, data
-from ucbf.cli_learn import _given
+from ucbf.cli.parameters import given_parameters
 from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
@@ -289,7 +289,7 @@ def test_sizes_suit_the_series():
 
 def test_one_value_serves_all_steps_and_several_are_one_each():
     flags = SimpleNamespace(prices=[3.0], target=[1.0, 2.0], capacity=9.0, initial=None)
-    assert _given(Battery, flags, None) == {"prices": 3.0, "target": [1.0, 2.0], "capacity": 9.0}
+    assert given_parameters(Battery, flags, None) == {"prices": 3.0, "target": [1.0, 2.0], "capacity": 9.0}
 
 
 def test_the_page_says_what_was_done_to_the_rows(tmp_path):

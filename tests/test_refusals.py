@@ -12,7 +12,9 @@ import ucbf
 from ucbf import data
 from ucbf.advice import suggested
 from ucbf.checks import integers
-from ucbf.cli_learn import _daily, _given, _slug
+from ucbf.cli.learn_files import _slug
+from ucbf.cli.parameters import given_parameters
+from ucbf.cli.prices import prices_by_episode
 from ucbf.errors import UserError, in_a_line
 from ucbf.policies import Policy
 from ucbf.spaces import lattice
@@ -178,21 +180,21 @@ def test_a_study_that_cannot_be_read_is_named(tmp_path):
 
 def test_flags_and_prices_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"there is no file '.*shop.toml' \(--config\)"):
-        _given(Battery, SimpleNamespace(), tmp_path / "shop.toml")
+        given_parameters(Battery, SimpleNamespace(), tmp_path / "shop.toml")
     day, hour = timedelta(days=1), timedelta(hours=1)
     episodes = data.episodes(series(48, hour), horizon=24)
     with pytest.raises(UserError, match="a price every day, a demand every hour; make them alike"):
-        _daily(series(48, day), episodes)
+        prices_by_episode(series(48, day), episodes)
     with pytest.raises(UserError, match="no price for 2024-01-01 00:00:00, where the first episode begins"):
-        _daily(series(48, hour, datetime(2024, 1, 1, 1)), episodes)
+        prices_by_episode(series(48, hour, datetime(2024, 1, 1, 1)), episodes)
     with pytest.raises(
         UserError, match="the prices end at 2024-01-02 15:00:00, the demand at 2024-01-02 23:00:00; give"
     ):
-        _daily(series(40, hour), episodes)
+        prices_by_episode(series(40, hour), episodes)
     with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
-        _daily(data.read_series([3.0] * 40), episodes)
+        prices_by_episode(data.read_series([3.0] * 40), episodes)
     prices = series(58, hour, datetime(2023, 12, 31, 14))  # ten hours before the demand
-    assert [change["prices"][:2] for change in _daily(prices, episodes)] == [(0, 1), (4, 0)]
+    assert [change["prices"][:2] for change in prices_by_episode(prices, episodes)] == [(0, 1), (4, 0)]
     assert _slug("Sat, Sun") == "Sat--Sun"
 
 

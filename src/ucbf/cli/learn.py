@@ -1,0 +1,137 @@
+"""``ucbf learn``: one command from a measured series to a policy, a picture of it and a page on what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from ucbf import advice, data
+from ucbf.checks import whole
+from ucbf.cli.learn_files import write_files
+from ucbf.cli.parameters import flags_of, given_parameters
+from ucbf.cli.prices import prices_by_episode
+from ucbf.cli.progress import progress_bar
+from ucbf.errors import UserError
+from ucbf.systems import Battery, Inventory, Queue, Ready, Reservoir
+
+learn = App(name="learn", help="From a measured series to a policy: inventory, battery, reservoir, queue.")
+
+File = Annotated[Path, Parameter(help="CSV or Parquet file with a column of numbers, and one of dates if it has them.")]
+LEAST = 4  # episodes
+STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, by the spacing of the series
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What every command is told of the series, and where the results go.
+
+    Parameters
+    ----------
+    column
+        The column with the series; needed if there are several with numbers.
+    time
+        The column of dates; found if not given.
+    date_format
+        How dates are written, such as %d.%m.%Y; found if not given.
+    time_zone
+        Such as Europe/Berlin: the zone in which dates without an offset from universal time were written, or to whose
+        clock dates with one are brought.
+    gaps
+        What a missing date means: an error, or that nothing was sold, arrived, flowed.
+    train
+        Share of the episodes to learn from; the rest judges.
+    pool
+        One law for all steps, around their means; the default with fewer than 20 episodes of a kind (weekdays and
+        weekends, where an episode is a day) to learn from.
+    config
+        TOML file with costs and sizes, such as order_cost = 150; flags override it.
+    out
+        Folder of the results; results/NAME if not given.
+    """
+
+    column: str | None = None
+    time: str | None = None
+    date_format: str | None = None
+    time_zone: str | None = None
+    gaps: Literal["refuse", "zero"] = "refuse"
+    train: float = 0.7
+    pool: bool | None = None
+    config: Path | None = None
+    out: Path | None = None
+
+    def series(self, path: Path, column: str | None, least: float | None) -> data.Series:
+        """A column of a file."""
+        return data.read_series(
+            path,
+            column,
+            self.time,
+            least=least,
+            gaps=self.gaps,
+            date_format=self.date_format,
+            time_zone=self.time_zone,
+        )
+
+
+InventoryFlags, BatteryFlags = flags_of(Inventory), flags_of(Battery)
+ReservoirFlags, QueueFlags = flags_of(Reservoir), flags_of(Queue)
+USUAL = Reading()
+
+
+@learn.command
+def inventory(*, demand: File, reading: Reading = USUAL, costs: InventoryFlags = InventoryFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
+    """Learn what to order from a series of demand: what was asked for, not what was sold."""
+    _advise(Inventory, reading.series(demand, reading.column, 0), reading, costs)
+
+
+@learn.command
+def reservoir(*, inflow: File, reading: Reading = USUAL, costs: ReservoirFlags = ReservoirFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
+    """Learn what to release from a series of inflow."""
+    _advise(Reservoir, reading.series(inflow, reading.column, 0), reading, costs)
+
+
+@learn.command
+def queue(*, arrivals: File, reading: Reading = USUAL, costs: QueueFlags = QueueFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
+    """Learn how fast to serve from a series of arrivals."""
+    _advise(Queue, reading.series(arrivals, reading.column, 0), reading, costs)
+
+
+@learn.command
+def battery(
+    *,
+    demand: File,
+    price_file: Annotated[Path | None, Parameter(help="Series of prices, a row for each step of the demand.")] = None,
+    price_column: Annotated[str | None, Parameter(help="Its column.")] = None,
+    reading: Reading = USUAL,
+    costs: BatteryFlags = BatteryFlags(),  # type: ignore[valid-type]  # noqa: B008
+) -> None:
+    """Learn what to buy, and when, from a series of net demand, at prices that are known for the day."""
+    prices = None if price_file is None else replace(reading, gaps="refuse").series(price_file, price_column, None)
+    _advise(Battery, reading.series(demand, reading.column, None), reading, costs, prices)
+
+
+def _advise(
+    kind: type[Ready], series: data.Series, reading: Reading, flags: Any, prices: data.Series | None = None
+) -> None:
+    """Learn from the first part of a series, judge by the rest, and write what came of it."""
+    given = given_parameters(kind, flags, reading.config)
+    chosen = set(given)
+    folder = reading.out or Path("results") / kind.kind
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; give a folder (--out)")
+    try:
+        horizon = whole("horizon", given.setdefault("horizon", STEPS.get(series.spacing or "", 10)), 1)
+        episodes = data.episodes(series, horizon, least=LEAST)
+        changes = None if prices is None else prices_by_episode(prices, episodes)
+        ready = kind(**advice.suggested(kind, episodes.amounts, given))
+        with progress_bar("steps") as progress:
+            found = advice.advise(ready, episodes, reading.train, reading.pool, changes, progress=progress)
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error)) from None
+    page = advice.summary(found, chosen)
+    names = write_files(folder, found, page)
+    print(page)
+    print(f"written to {folder}: {', '.join(names)}")

@@ -1,0 +1,53 @@
+"""The files that ``ucbf learn`` writes: the page, tables, pictures, and agents that go on learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ucbf import advice
+from ucbf.cli.output import save
+from ucbf.files import write_whole
+from ucbf.reports import comma_separated
+
+
+def write_files(folder: Path, found: advice.Advice, page: str) -> list[str]:
+    """Write all files into the folder, the page last; their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
+    if found.rewards:
+        tables["comparison.csv"] = found.comparison()
+    pictures = save(folder, "policy", lambda figures: figures.advice_figure(found))
+    for name, rows in tables.items():
+        write_whole(folder / name, comma_separated(rows).encode())
+    agents = found.controllers()
+    files = {f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz": each for name, each in agents.items()}
+    for name, controller in files.items():
+        controller.save(folder / name)
+    write_whole(folder / "summary.md", page.encode())
+    return ["summary.md", *tables, *files, *pictures]
+
+
+def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
+    """What to do, a row for each kind of day, step and state."""
+    named = len(found.days) > 1
+    return [({"kind": day.name} if named else {}) | row for day in found.days.values() for row in day.policy.rows()]
+
+
+def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
+    """The learned law of the amount, a row for each kind of day, step and value that may occur."""
+    rows = []
+    for day in found.days.values():
+        law, ready, words = day.amounts, day.ready, day.policy.words
+        for h, step in enumerate(words.steps or range(1, ready.horizon + 1)):
+            for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True):
+                if p > 0:
+                    kind = {"kind": day.name} if len(found.days) > 1 else {}
+                    amount = {ready.amount_name: float(value * ready.unit), "probability": float(p)}
+                    rows.append({**kind, words.step: step, **amount})
+    return rows
+
+
+def _slug(name: str) -> str:
+    """A name that a file may have."""
+    return "".join(c if c.isalnum() else "-" for c in name)

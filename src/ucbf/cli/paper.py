@@ -1,0 +1,44 @@
+"""``ucbf figure1`` and ``ucbf figure2``: the paper's study and the one beyond it, run and drawn in one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ucbf.cli.flags import HERE, Band, Quick, Running, Scale, Seed
+from ucbf.cli.plot import draw_gaps, draw_regrets
+from ucbf.cli.studies import run_missing
+
+
+def figure1(
+    *,
+    running: Running = HERE,
+    seed: Seed = 0,
+    quick: Quick = False,
+    band: Band = "sd",
+    scale: Scale = "linear",
+) -> None:
+    """Reproduce the paper's figure: run its 1,500 runs, draw the six panels, print the table."""
+    from ucbf.studies.paper import figure1
+
+    study = figure1(quick=quick, seed=seed)
+    folder = running.out or Path("results") / ("figure1-quick" if quick else "figure1")
+    if run_missing(study, folder, running):
+        draw_gaps(folder, band, scale)
+
+
+def figure2(
+    *,
+    running: Running = HERE,
+    seed: Seed = 0,
+    quick: Quick = False,
+) -> None:
+    """Beyond the paper: UCB-f and UCBVI-f in its worlds, with f as told and repaired; regrets compared world by world.
+
+    The exact f (ζ = 0) is repaired as if it could be wrong by ζ = 4.
+    """
+    from ucbf.studies.paper import figure2
+
+    study = figure2(quick=quick, seed=seed)
+    folder = running.out or Path("results") / ("figure2-quick" if quick else "figure2")
+    if run_missing(study, folder, running):
+        draw_regrets(folder)

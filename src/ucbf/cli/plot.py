@@ -1,0 +1,62 @@
+"""``ucbf plot``: the figure and the table of stored results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ucbf.cli.flags import Band, Scale
+from ucbf.cli.output import publish, save
+
+
+def plot(
+    folder: Path,
+    /,
+    *more: Path,
+    band: Band = "sd",
+    scale: Scale = "linear",
+    paired: Annotated[bool, Parameter(negative=(), help="Regrets, compared world by world, as figure2 does.")] = False,
+) -> None:
+    """Draw the figure and print the table again from stored results.
+
+    Parameters
+    ----------
+    folder
+        Of the results; the figure and the table are written there.
+    more
+        Folders with other shards of the same study.
+    """
+    if paired:
+        draw_regrets(folder, *more)
+    else:
+        draw_gaps(folder, band, scale, *more)
+
+
+def draw_gaps(folder: Path, band: str, scale: str, *more: Path) -> None:
+    """Write figure.png, figure.svg, figure.pdf, summary.csv and summary.md, and print the table."""
+    from ucbf import reports
+    from ucbf.studies.store import read_results
+
+    results = read_results(folder, *more)
+    columns, rows = reports.heading(results), reports.summary(results)
+    title = f"{results.study.name}: {results.study.episodes} episodes"
+    pictures = save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
+    publish(
+        folder, "summary", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
+    )
+
+
+def draw_regrets(folder: Path, *more: Path) -> None:
+    """Write regret.png, regret.svg, regret.pdf, paired.csv and paired.md, and print the table."""
+    from ucbf import reports
+    from ucbf.studies.store import read_results
+
+    results = read_results(folder, *more)
+    columns, rows = reports.PAIRED, reports.paired(results)
+    title = f"{results.study.name}: {results.study.episodes} episodes"
+    pictures = save(folder, "regret", lambda figures: figures.regret_figure(results))
+    publish(
+        folder, "paired", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
+    )

@@ -1,0 +1,97 @@
+"""``ucbf run`` and ``ucbf status``: a study is run, or what is missing of it, and what is stored of it is counted."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from ucbf.cli.flags import HERE, Running
+from ucbf.cli.interrupts import INTERRUPTED
+from ucbf.cli.progress import progress_bar
+from ucbf.errors import FailedError, UserError, in_a_line
+
+if TYPE_CHECKING:
+    from ucbf.studies.spec import Study
+
+
+def run(study: Path, /, *, running: Running = HERE, trust: Annotated[bool, Parameter(negative=())] = False) -> None:
+    """Run the study in a TOML file, or what is missing of it.
+
+    Parameters
+    ----------
+    study
+        The file.
+    trust
+        Run the code that the file names (module:Class), installed or beside it; without, such a file is refused.
+    """
+    from ucbf.studies.spec import read_study
+
+    with redirect_stdout(sys.stderr):  # what the code that it names prints
+        asked = read_study(study, trust=trust)
+    run_missing(asked, running.out or Path("results") / asked.name, running)
+
+
+def status(folder: Path, /) -> None:
+    """Say what of a study is stored.
+
+    Parameters
+    ----------
+    folder
+        Of the results.
+    """
+    from ucbf.studies.spec import runs_of
+    from ucbf.studies.store import Store, stored_runs
+
+    store = Store.open(folder)
+    wanted = {run.id for run in runs_of(store.study)}
+    missing = len(wanted - stored_runs(store))
+    print(f"{store.study.name}: {len(wanted) - missing} of {len(wanted)} runs are stored in {folder}")
+    for path in store.shards()[1]:
+        remedy = "the next run computes what is missing" if missing else "no run is missing, so that it can be deleted"
+        print(f"damaged: {path}; {remedy}")
+
+
+def run_missing(study: Study, folder: Path, running: Running) -> bool:
+    """Compute the runs that are not stored yet; True if the whole study was asked for, not one shard of it."""
+    from ucbf.studies.runner import run_study
+
+    try:
+        with redirect_stdout(sys.stderr), progress_bar() as progress:  # what agents and Ray print
+            outcome = run_study(
+                study,
+                folder,
+                jobs=running.jobs,
+                engine=running.engine,
+                ray_address=running.ray_address,
+                shard=running.shard,
+                progress=progress,
+                stop=INTERRUPTED,
+            )
+    except KeyboardInterrupt:
+        print(f"stopped; finished runs are kept in {folder}: the same command goes on from there", file=sys.stderr)
+        raise
+    except Exception as error:
+        if isinstance(error, UserError) and not isinstance(error, FailedError):
+            raise  # a refusal of what was asked for
+        raise UserError(_explained(error, folder)) from None
+    for path in outcome.damaged:
+        print(f"{path} was damaged; its runs were computed again", file=sys.stderr)
+    print(f"{outcome.computed} runs computed, {outcome.total - outcome.computed} were there: {folder}")
+    return running.shard == "1/1"
+
+
+def _explained(error: Exception, folder: Path) -> str:
+    """What failed, what is kept and how to go on."""
+    said, remedy = f"the study failed: {in_a_line(error)}", "the same command goes on from there"
+    if isinstance(error, FailedError):
+        print(error.trace, file=sys.stderr, end="")
+        said = str(error)
+        remedy = "code that is changed needs another --out" if error.trace else "mend it, and the same command goes on"
+    elif isinstance(error, OSError):
+        said = f"a result could not be written: {error.strerror or error}"
+        remedy = "make room, or mend what is wrong there, and the same command goes on"
+    return f"{said}; finished runs are kept in {folder}: {remedy}"
