@@ -1,0 +1,39 @@
+"""What ``ucbf learn`` found, on one page."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ucbf.advice import LEARNED, Advice
+from ucbf.figures.laws import law_panel
+from ucbf.figures.policies import policy_panel, value_panel
+from ucbf.figures.style import quiet
+
+
+def advice_figure(advice: Advice) -> Figure:
+    """What was learned, on one page: the policy, its values, the law beside the data, and how it did afterwards."""
+    figure = Figure(figsize=(11, 7.6), layout="constrained")
+    (left, right), (below, beside) = figure.subplots(2, 2)
+    policy_panel(left, advice.policy, advice.last.name)
+    value_panel(right, advice.plan, advice.policy)
+    law_panel(below, advice)
+    if advice.rewards:
+        _comparison_panel(beside, advice)
+    else:
+        beside.set_axis_off()
+    return figure
+
+
+def _comparison_panel(ax: Axes, advice: Advice) -> None:
+    """How far the learned policy was ahead of each rule, with 95 % intervals."""
+    rows = [row for row in advice.comparison() if row["policy"] != LEARNED][::-1]
+    for y, row in enumerate(rows):
+        colour = "#0072B2" if row["low"] > 0 else "#D55E00" if row["high"] < 0 else "#777777"
+        ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
+        ax.plot(row["ahead"], y, marker="o", color=colour)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set(yticks=range(len(rows)), yticklabels=[row["policy"] for row in rows], ylim=(-0.7, len(rows) - 0.3))
+    ax.set_xlabel(f"learned is ahead by (reward an episode)\n({len(advice.test)} episodes; 95 % intervals)")
+    ax.set_title("Afterwards, against simple rules", loc="left", fontsize=11)
+    quiet(ax)

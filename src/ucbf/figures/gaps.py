@@ -1,0 +1,73 @@
+"""The gap to the optimal value, episode by episode: the paper's figure."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ucbf.checks import one_of
+from ucbf.figures.style import BANDS, STYLES, plain
+from ucbf.reports import Curve, curves_of, interval, panel_title
+from ucbf.studies.store import Results
+
+SCALES = ("linear", "log", "loglog")  # loglog: the gap too
+
+
+def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Figure:
+    """The mean gap of every episode, a panel for each kind of world, a curve for each agent, and the greedy line."""
+    one_of("band", band, BANDS)
+    one_of("scale", scale, SCALES)
+    study = results.study
+    curves = curves_of(results)
+    panels = sorted({curve.panel for curve in curves})
+    labels = list(dict.fromkeys(curve.label for curve in curves))
+    columns = min(3, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    beside = columns == 1  # the legend, where there is no room above
+    size = (8.6, 1.1 + 3.3 * rows) if beside else (0.6 + 3.6 * columns, 1.1 + 2.7 * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+    for ax, panel in zip(axes, panels, strict=False):
+        for curve in curves:
+            if curve.panel == panel:
+                _draw_curve(ax, curve, STYLES[labels.index(curve.label) % len(STYLES)], band)
+        greedy = next(curve.greedy.mean() for curve in curves if curve.panel == panel)
+        ax.axhline(greedy, color="#666666", linestyle=(0, (6, 3)), linewidth=1.2, label="greedy")
+        ax.set_title(panel_title(study, panel), fontsize=10)
+        if scale == "linear":
+            ax.set(xlim=(0, study.episodes))
+        else:
+            ax.set(xscale="log", xlim=(1, study.episodes))
+        if scale == "loglog" and greedy > 0:
+            ax.set(yscale="log", ylim=(3e-4 * greedy, 2 * greedy))
+        else:
+            ax.set(ylim=(0, None))
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="#e8e8e8")
+        ax.set_axisbelow(True)
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    worlds = sorted({len(curve.gap) for curve in curves})
+    counted = f"{worlds[0]}" if len(worlds) == 1 else f"{worlds[0]} to {worlds[-1]}"
+    figure.supxlabel(f"episode   ({counted} worlds a panel; {BANDS[band]})", fontsize=10)
+    figure.supylabel("gap to the optimal value", fontsize=10)
+    handles, names = axes[0].get_legend_handles_labels()
+    place = {"loc": "outside right upper"} if beside else {"loc": "outside upper center", "ncols": min(len(names), 7)}
+    figure.legend(handles, names, frameon=False, fontsize=9, **place)
+    return figure
+
+
+def _draw_curve(ax: Axes, curve: Curve, style: tuple[str, object], band: str) -> None:
+    """Draw the mean gap of one agent and its band."""
+    colour, dashes = style
+    mean = curve.gap.mean(axis=0)
+    if band == "ci":
+        low, high = interval(curve.gap)
+    else:
+        half = 0.5 * curve.gap.std(axis=0)
+        low, high = mean - half, mean + half
+    ax.fill_between(curve.episodes, np.maximum(low, 0), high, color=colour, alpha=0.18, linewidth=0)
+    ax.plot(curve.episodes, mean, color=colour, linestyle=dashes, linewidth=1.6, label=plain(curve.label))

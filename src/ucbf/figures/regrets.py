@@ -1,0 +1,42 @@
+"""Cumulative regret: the figure beyond the paper."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from ucbf.figures.style import BANDS, STYLES
+from ucbf.reports import curves_of, interval, panel_title
+from ucbf.studies.store import Results
+
+
+def regret_figure(results: Results) -> Figure:
+    """Cumulative regret on log-log axes: a row for each ζ, a column for each kind of world, a curve for each agent."""
+    study, curves = results.study, curves_of(results)
+    panels = sorted({curve.panel for curve in curves})
+    errors = sorted({curve.runs[0]["model_error"] for curve in curves})
+    families = list(dict.fromkeys(curve.family for curve in curves))
+    size = (0.8 + 2.5 * len(panels), 1.0 + 2.3 * len(errors))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(errors), len(panels), squeeze=False, sharex=True, sharey=True)
+    for row, error in zip(axes, errors, strict=True):
+        for ax, panel in zip(row, panels, strict=True):
+            for curve in curves:
+                if curve.panel == panel and curve.runs[0]["model_error"] == error:
+                    colour, dashes = STYLES[(0, 3, 2, 4)[families.index(curve.family) % 4]]
+                    low, high = interval(curve.regret)
+                    ax.fill_between(curve.episodes, low, high, color=colour, alpha=0.2, linewidth=0)
+                    mean = curve.regret.mean(axis=0)
+                    ax.plot(curve.episodes, mean, color=colour, linestyle=dashes, linewidth=1.6, label=curve.family)
+            ax.set(xscale="log", yscale="log", xlim=(1, study.episodes))
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.grid(color="#ececec")
+            ax.set_axisbelow(True)
+        row[0].set_ylabel(f"ζ = {error:g}", fontsize=10)
+    for ax, panel in zip(axes[0], panels, strict=True):
+        ax.set_title(panel_title(study, panel), fontsize=10)
+    worlds = max(len(curve.gap) for curve in curves)
+    figure.supxlabel(f"episode   ({worlds} worlds a panel; {BANDS['ci']})", fontsize=10)
+    figure.supylabel("cumulative regret", fontsize=10)
+    handles, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, frameon=False, fontsize=9, loc="outside upper center", ncols=len(names))
+    return figure

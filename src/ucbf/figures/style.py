@@ -1,0 +1,55 @@
+"""What the figures share: colours and dashes, axes, titles, and files that are the same wherever they are made."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib
+from matplotlib.axes import Axes
+
+from ucbf.policies import Policy
+
+matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "ucbf"  # the same picture, the same file
+
+# Okabe and Ito's colours, told apart by all eyes, and dashes for those who print in grey.
+STYLES = [
+    ("#0072B2", "-"),
+    ("#56B4E9", (0, (5, 1.5))),
+    ("#009E73", (0, (3, 1, 1, 1))),
+    ("#D55E00", (0, (1, 1))),
+    ("#CC79A7", "-"),
+    ("#E69F00", (0, (5, 1.5))),
+    ("#000000", (0, (3, 1, 1, 1))),
+    ("#F0E442", "-"),
+]
+BANDS = {"sd": "band: ±0.5 standard deviation over worlds", "ci": "band: 95 % bootstrap interval of the mean"}
+
+
+def quiet(ax: Axes) -> None:
+    """Show axes below and to the left only, and a grid behind the data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="#ececec")
+    ax.set_axisbelow(True)
+
+
+def plain(label: str) -> str:
+    """A label that matplotlib shows as it is: $ starts no formula, and a first _ does not hide it from the legend."""
+    return label.replace("$", r"\$").removeprefix("_")
+
+
+def name_steps(ax: Axes, policy: Policy) -> None:
+    """Name the steps along the x axis, a dozen of them at most."""
+    names = policy.step_names
+    every = max(1, math.ceil(len(names) / 12))
+    at = range(0, len(names), every)
+    ax.set(xticks=[h + 1 for h in at], xticklabels=[names[h] for h in at], xlim=(0.5, len(names) + 0.5))
+    if policy.words.steps is None:
+        ax.set_xlabel(policy.words.step)
+    if max(len(names[h]) for h in at) > 4 and len(at) > 8:
+        ax.tick_params(axis="x", labelrotation=60)
+
+
+def dated(title: str, day: str) -> str:
+    """A title, and the day or kind of day that it is about, if there is one."""
+    return f"{title}, {day.removesuffix(' 00:00:00')}" if day else title
