@@ -19,10 +19,16 @@ def read_whole(_: object, tokens: Sequence[Token]) -> int:
 
 
 Out = Annotated[Path | None, Parameter(help="Folder of the results; results/NAME if not given.")]
-Seed = Annotated[int, Parameter(converter=read_whole, help="Everything random follows from it.")]
-Quick = Annotated[bool, Parameter(negative=(), help="Few worlds and episodes, in seconds.")]
-Band = Annotated[Literal["sd", "ci"], Parameter(help="±0.5 standard deviation, as in the paper, or a 95 % interval.")]
-Scale = Annotated[Literal["linear", "log", "loglog"], Parameter(help="Of the episodes, or of the gap as well.")]
+Seed = Annotated[int, Parameter(converter=read_whole, help="Seed of all random numbers.")]
+Quick = Annotated[bool, Parameter(negative=(), help="Fewer worlds and episodes: done in seconds.")]
+Band = Annotated[
+    Literal["sd", "ci"],
+    Parameter(help="Band around a curve: ±0.5 standard deviation, as in the paper, or a 95 % interval of the mean."),
+]
+Scale = Annotated[
+    Literal["linear", "log", "loglog"],
+    Parameter(help="Axes: linear, logarithmic for the episodes, or logarithmic for the episodes and the gap."),
+]
 
 
 @Parameter(name="*")
@@ -35,13 +41,13 @@ class Running:
     out
         Folder of the results; results/NAME if not given.
     jobs
-        Workers; as many as there are cores if not given.
+        Number of workers; the number of cores if not given.
     engine
-        Threads of this process, or a Ray cluster.
+        Run in threads of this process (local) or on a Ray cluster (ray).
     ray_address
-        Of a running cluster; one is started here if not given.
+        Address of a running Ray cluster; if not given, one is started on this machine.
     shard
-        i/N: do the i-th of N parts, for batch queues.
+        i/N: run only the i-th of N parts, for batch queues.
     """
 
     out: Path | None = None

@@ -32,21 +32,21 @@ class Reading:
     Parameters
     ----------
     column
-        The column with the series; needed if there are several with numbers.
+        The column with the series; needed if several columns have numbers.
     time
-        The column of dates; found if not given.
+        The column of dates; found by itself if not given.
     date_format
-        How dates are written, such as %d.%m.%Y; found if not given.
+        How dates are written, such as %d.%m.%Y; found by itself if not given.
     time_zone
-        Such as Europe/Berlin: the zone in which dates without an offset from universal time were written, or to whose
-        clock dates with one are brought.
+        Such as Europe/Berlin. Dates without an offset from UTC are read as local times of this zone; dates with one are
+        converted to it.
     gaps
-        What a missing date means: an error, or that nothing was sold, arrived, flowed.
+        What a missing date means: an error (refuse), or that the amount was 0 (zero).
     train
-        Share of the episodes to learn from; the rest judges.
+        Share of the episodes to learn from; the policy is judged by the others.
     pool
-        One law for all steps, around their means; the default with fewer than 20 episodes of a kind (weekdays and
-        weekends, where an episode is a day) to learn from.
+        Learn one distribution for all steps, around the mean of each step. This is the default with fewer than 20
+        episodes of a kind to learn from (where an episode is a day, weekdays and weekends are two kinds).
     config
         TOML file with costs and sizes, such as order_cost = 150; flags override it.
     out
@@ -103,8 +103,8 @@ def queue(*, arrivals: File, reading: Reading = USUAL, costs: QueueFlags = Queue
 def battery(
     *,
     demand: File,
-    price_file: Annotated[Path | None, Parameter(help="Series of prices, a row for each step of the demand.")] = None,
-    price_column: Annotated[str | None, Parameter(help="Its column.")] = None,
+    price_file: Annotated[Path | None, Parameter(help="CSV or Parquet file, a price for each step of demand.")] = None,
+    price_column: Annotated[str | None, Parameter(help="The column of that file with the prices.")] = None,
     reading: Reading = USUAL,
     costs: BatteryFlags = BatteryFlags(),  # type: ignore[valid-type]  # noqa: B008
 ) -> None:

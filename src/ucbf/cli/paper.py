@@ -34,7 +34,7 @@ def figure2(
 ) -> None:
     """Beyond the paper: UCB-f and UCBVI-f in its worlds, with f as told and repaired; regrets compared world by world.
 
-    The exact f (ζ = 0) is repaired as if it could be wrong by ζ = 4.
+    Where the f that agents are told is exact (ζ = 0), they repair it as if it could be wrong by ζ = 4.
     """
     from ucbf.studies.paper import figure2
 

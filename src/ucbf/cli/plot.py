@@ -17,14 +17,14 @@ def plot(
     *more: Path,
     band: Band = "sd",
     scale: Scale = "linear",
-    paired: Annotated[bool, Parameter(negative=(), help="Regrets, compared world by world, as figure2 does.")] = False,
+    paired: Annotated[bool, Parameter(negative=(), help="Draw regrets, compared world by world, as figure2.")] = False,
 ) -> None:
-    """Draw the figure and print the table again from stored results.
+    """Draw the figure and print the table of stored results.
 
     Parameters
     ----------
     folder
-        Of the results; the figure and the table are written there.
+        Folder of the results; the figure and the table are written there.
     more
         Folders with other shards of the same study.
     """

@@ -1,4 +1,4 @@
-"""``ucbf run`` and ``ucbf status``: a study is run, or what is missing of it, and what is stored of it is counted."""
+"""``ucbf run`` runs a study, except for what is stored already; ``ucbf status`` counts what is stored."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 def run(study: Path, /, *, running: Running = HERE, trust: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Run the study in a TOML file, or what is missing of it.
+    """Run the study in a TOML file; runs that are stored already are not run again.
 
     Parameters
     ----------
     study
-        The file.
+        The TOML file.
     trust
-        Run the code that the file names (module:Class), installed or beside it; without, such a file is refused.
+        Allow the file to name code (module:Class), installed or beside the file, and run it. Without this flag, such a
+        file is refused.
     """
     from ucbf.studies.spec import read_study
 
@@ -36,12 +37,12 @@ def run(study: Path, /, *, running: Running = HERE, trust: Annotated[bool, Param
 
 
 def status(folder: Path, /) -> None:
-    """Say what of a study is stored.
+    """Show how many runs of a study are stored, and which files are damaged.
 
     Parameters
     ----------
     folder
-        Of the results.
+        Folder of the results.
     """
     from ucbf.studies.spec import runs_of
     from ucbf.studies.store import Store, stored_runs
