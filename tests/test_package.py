@@ -18,10 +18,26 @@ def test_importing_ucbf_imports_nothing_heavy():
     assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
 
 
-def test_importing_ucbf_makes_the_environments_known():
-    for order in ("ucbf, gymnasium", "gymnasium, ucbf", "ucbf.envs, gymnasium", "gymnasium.spaces, ucbf"):
-        code = f"import {order}; print(gymnasium.make('ucbf/Random-v0').observation_space)"
-        assert python(code) == "Discrete(25)"
+ENVIRONMENTS = ("Battery", "Grid", "Inventory", "Queue", "Random", "Reservoir", "Shower", "World")
+
+
+@pytest.mark.parametrize("order", ["gymnasium, ucbf", "gymnasium.spaces, ucbf", "ucbf.envs", "gymnasium, ucbf.envs"])
+def test_the_environments_are_registered_once(order):
+    code = f"""
+        import warnings; warnings.simplefilter("error")  # as where one is registered twice
+        import {order}, gymnasium
+        assert gymnasium.make("ucbf/Random-v0").observation_space == gymnasium.spaces.Discrete(25)
+        print(sorted(id for id in gymnasium.registry if id.startswith("ucbf/")))
+    """
+    assert python(textwrap.dedent(code)) == str([f"ucbf/{name}-v0" for name in ENVIRONMENTS])
+
+
+@pytest.mark.parametrize("before", ["", "import ucbf; "])
+def test_an_environment_is_made_by_the_name_of_its_module_alone(before):
+    code = f"{before}import gymnasium; print(gymnasium.make('ucbf.envs:ucbf/Inventory-v0', horizon=3).spec.id)"
+    assert python(code) == "ucbf/Inventory-v0"
+    code = f"{before}import gymnasium; print(gymnasium.make_vec('ucbf.envs:ucbf/Random-v0', num_envs=2).num_envs)"
+    assert python(code) == "2"
 
 
 def test_every_public_name_is_there():

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ucbf
+import ucbf.envs
 from instances import INSTANCES
 from ucbf.systems import SYSTEMS, Battery, Inventory, Queue, Reservoir, Shower
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import ucbf
+import ucbf.envs
 from ucbf.systems import Battery, Inventory, Queue, Reservoir, Shower
 
 SHOP = Inventory(

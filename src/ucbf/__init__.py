@@ -11,9 +11,8 @@ import difflib
 import importlib
 import pkgutil
 import re
+import sys
 from typing import Any
-
-from ucbf.registration import register_when_imported as _register_when_imported
 
 __version__ = "0.1.0"
 
@@ -37,4 +36,5 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_register_when_imported()
+if "gymnasium" in sys.modules:  # else ucbf.envs registers the environments
+    importlib.import_module("ucbf.registration")

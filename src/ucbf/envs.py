@@ -4,6 +4,8 @@ Actions are Discrete, observations too, or, if the states are rows [d], a Box. A
 with ``terminated``. The reward of a step is r + landing, the last one's also γ times the terminal reward, so that
 discounted by γ^h they add up to the value of :func:`ucbf.evaluate`. ``info`` holds ``h`` (the step about to be taken),
 ``action_mask`` (actions allowed now) and, after a step, ``disturbance`` (W).
+
+Importing this module registers the environments with Gymnasium, as "ucbf/Random-v0" and so on.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+import ucbf.registration  # noqa: F401
 from ucbf.checks import integers, one_of, whole
 
 if TYPE_CHECKING:
