@@ -5,6 +5,7 @@ from ucbf import figures as figures
 from ucbf import laws as laws
 from ucbf import policies as policies
 from ucbf import systems as systems
+from ucbf import testing as testing
 from ucbf import theory as theory
 from ucbf.advice import Advice as Advice
 from ucbf.advice import advise as advise
