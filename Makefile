@@ -18,7 +18,7 @@ help:
 	@echo "make test-lowest  every test but the slow ones, with the oldest versions that pyproject.toml allows"
 	@echo "make mutants      small bugs put into the package, and those that no test notices, in half an hour"
 	@echo "make attack       kills, faults, damaged and forged files, wrong tables and arguments, in ten minutes"
-	@echo "make bench        how fast the kernels are, against something in the same run"
+	@echo "make bench        how fast the kernels are; with AGAINST=revision: old and new in turn, in a quarter of an hour"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
 	@echo "make lint         ruff, mypy --strict, import contracts"
@@ -79,7 +79,7 @@ attack: $(VENV)/.dev
 	$(BIN)/python benchmarks/attack
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/$(if $(AGAINST),against.py $(AGAINST),speed.py)
 
 evidence: $(VENV)/.use
 	$(BIN)/python benchmarks/evidence.py
