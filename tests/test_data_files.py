@@ -181,7 +181,7 @@ def test_rows_are_counted_by_the_lines_of_the_file(tmp_path, text, row):
         ("t,x\n0000-01-01,3\n0000-01-02,4\n", "row 2, column 't': '0000-01-01' is not a date"),
         ("t,x\n2024-01-01,3\n2024-01-02 00:00:00.5,4\n", "row 3, column 't': '2024-01-02 00:00:00.5' is not a date"),
         ("t,x\n2024-01-01 24:00,3\n2024-01-02 24:00,4\n", "row 2, column 't': '2024-01-01 24:00' is not a date"),
-        ("t,x\n2024-01-01,3\n\n2024-01-02\n", "row 4: 1 cells under 2 names; does ',' separate them"),
+        ("t,x\n2024-01-01,3\n\n2024-01-02\n", "row 4: 1 cells, but the header has 2; does ',' separate them"),
         ('t,x\n2024-01-01,"3\n2024-01-02,4\n', "1 rows|is not a number"),
         (b"t,x\n2024-01-01,3\n2024-01-02,\xff\n", "is not text in UTF-8"),
     ],

@@ -59,8 +59,8 @@ def test_days_months_and_years_are_not_moved_to_the_day_before(tmp_path, dates):
     assert data.read_series(path, time_zone="UTC").times[0] == datetime(2024, 1, 1)
     with pytest.raises(
         UserError,
-        match=r"row 2, .*: midnight, as in all rows, is 2023-12-31 19:00:00 in America/New_Y.*;"
-        " leave the zone away",
+        match=r"row 2, .*: all rows are at midnight, which is 2023-12-31 19:00:00 in America/New_Y.*;"
+        " leave out the time zone",
     ):
         data.read_series(path, time_zone="America/New_York")
 
@@ -131,7 +131,7 @@ def test_gaps_around_an_hour_that_is_written_once_are_gaps(tmp_path):
         data.read_series(path, time_zone="Europe/Berlin")
     series = data.read_series(path, gaps="zero", time_zone="Europe/Berlin")
     assert series.values[:7].tolist() == [8, 8, 8, 0, 0, 8, 8]
-    assert series.notes == ("2 hours stand in no row and count as 0, the first 2024-10-27 03:00:00.",)
+    assert series.notes == ("2 hours are missing and count as 0, the first 2024-10-27 03:00:00.",)
     later = write(tmp_path, [f"{t:%Y-%m-%d %H:%M},8" for t in times if t.hour != 10])
     with pytest.raises(UserError, match=r"row 12, .*: 2024-10-27 10:00:00\+01:00 is missing before"):
         data.read_series(later, time_zone="Europe/Berlin")
@@ -175,7 +175,7 @@ def test_a_time_that_the_clock_of_the_zone_skips_is_refused(tmp_path):
 
 def test_rows_with_and_without_an_offset_are_not_mixed(tmp_path):
     path = write(tmp_path, ["2024-01-01T00:00+01:00,1", "2024-01-01T01:00,2"])
-    with pytest.raises(UserError, match=r"row 3, column 'time': no offset from universal time, which the first has"):
+    with pytest.raises(UserError, match=r"row 3, column 'time': no offset from universal time, which the first row"):
         data.read_series(path)
     path = write(tmp_path, ["2024-01-01T00:00,1", "2024-01-01T01:00Z,2"])
     with pytest.raises(UserError, match=r"row 3, column 'time': '2024-01-01T01:00Z' has an offset .* none"):
@@ -184,7 +184,7 @@ def test_rows_with_and_without_an_offset_are_not_mixed(tmp_path):
 
 def test_clocks_that_differ_too_much_need_a_zone(tmp_path):
     path = write(tmp_path, ["2024-01-01T00:00+01:00,1", "2024-01-01T05:00+05:00,2", "2024-01-01T06:00+05:00,3"])
-    with pytest.raises(UserError, match=r"row 3, .* differs by 4:00:00 from that of 2024-01-01 00:00:00\+01:00; name"):
+    with pytest.raises(UserError, match=r"row 3, .* differs by 4:00:00 from that of 2024-01-01 00:00:00\+01:00; give"):
         data.read_series(path)
     assert data.read_series(path, time_zone="UTC").times.tolist() == [
         datetime(2023, 12, 31, 23),
@@ -317,7 +317,7 @@ def test_prices_that_end_too_early_are_not_shifted_by_an_hour_that_was_made_up(t
 
 def test_a_mistyped_year_does_not_fill_the_memory(tmp_path):
     path = write(tmp_path, ["2024-01-01 00:00,1", "2024-01-01 01:00,2", "2924-01-01 02:00,3"])
-    with pytest.raises(UserError, match=r"row 4, .*: \d+ hours are missing before 2924-01-01 02:.*, .* at most 17544"):
+    with pytest.raises(UserError, match=r"row 4, .*: \d+ hours are missing before 2924-01-01 02:.*; .* at most 17544"):
         data.read_series(path, gaps="zero")
 
 
@@ -336,18 +336,18 @@ def test_zeros_fill_two_years_and_no_more(tmp_path, dates, longest):
     series = data.read_series(path, gaps="zero")
     assert (len(series), series.values.sum()) == (longest + 3, 3)
     first = str(series.times[2]).replace("T", " ")
-    assert series.notes == (f"{longest} {series.spacing}s stand in no row and count as 0, the first {first}.",)
+    assert series.notes == (f"{longest} {series.spacing}s are missing and count as 0, the first {first}.",)
     assert series.place(2) == first.removesuffix(" 00:00:00")
     assert series.place(longest + 2).startswith("row 4 (")
     path.write_text("\n".join(["year,units", *lines]))
-    with pytest.raises(UserError, match=f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest};"):
+    with pytest.raises(UserError, match=f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest}:"):
         data.read_series(path, gaps="zero")
 
 
 def test_all_that_zeros_fill_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("ucbf.data.calendar.MOST_FILLED", 5)
     path = write(tmp_path, ["2024-01-01,1", "2024-01-02,1", "2024-01-06,1", "2024-01-10,1"])
-    with pytest.raises(UserError, match="row 4, .* 6 days are missing from here on, and zeros fill at most 5"):
+    with pytest.raises(UserError, match="row 4, .* 6 days are missing from here on; zeros fill at most 5"):
         data.read_series(path, gaps="zero")
 
 

@@ -7,7 +7,7 @@ error names the file, the row as a text editor counts it, and the column.
 from __future__ import annotations
 
 from ucbf.data.cutting import Episodes, episodes
-from ucbf.data.dates import FORMATS
+from ucbf.data.date_formats import FORMATS
 from ucbf.data.dependence import Independence, independence
 from ucbf.data.reading import GAPS, read_series
 from ucbf.data.series import Series

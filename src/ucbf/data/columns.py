@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ucbf.data.dates import is_date
+from ucbf.data.date_formats import is_date
 from ucbf.data.tables import Column, Table
-from ucbf.data.text import BEGINNING, MISSING, NUMBER, any_like, floats
+from ucbf.data.text import BEGINNING, MISSING, NUMBER, any_match, floats
 from ucbf.errors import UserError
 
 EMPTY = "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)"
 
-THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # and a decimal point too
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # 1.500: the point may separate thousands, or decimals
 
 
 def value_column(table: Table, column: str | None, dates: str | None) -> str:
-    """The name of the column that was asked for, or of the only one with numbers, by all its rows."""
+    """The name of the column that was asked for; else of the only one with a number in any of its rows."""
     if column is not None:
-        return named(table, column)
+        return required_column(table, column)
     names = [name for name in table.columns if name != dates]
     if len(names) == 1:
         return names[0]
@@ -35,8 +35,8 @@ def value_column(table: Table, column: str | None, dates: str | None) -> str:
     raise UserError(f"{table.source}: which column? Those with numbers are {found}; say which (column, --column)")
 
 
-def named(table: Table, name: str) -> str:
-    """The name of a column that must be there."""
+def required_column(table: Table, name: str) -> str:
+    """The name, or an error if the table has no such column."""
     if name not in table.columns:
         raise UserError(f"{table.source} has no column {name!r}; it has {', '.join(map(repr, table.columns))}")
     return name
@@ -47,11 +47,11 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _may_hold_numbers(column: Column) -> bool:
-    """Whether any cell is a number, or begins like one, as 1,5 and 5%, and is no date."""
+    """Whether any cell is a number, or looks like one (1,5 or 5%) in a column that does not begin with a date."""
     if pa.types.is_string(column.type):
-        if any_like(column, NUMBER):
+        if any_match(column, NUMBER):
             return True
-        return any_like(column, BEGINNING) and not is_date(column[0].as_py() or "")
+        return any_match(column, BEGINNING) and not is_date(column[0].as_py() or "")
     return _is_numeric(column.type) and bool(pc.any(pc.is_finite(column.cast(pa.float64(), safe=False))).as_py())
 
 
@@ -60,26 +60,26 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     column, bad = table.columns[name], None
     if pa.types.is_string(column.type):
         if table.delimiter == ";":
-            _refuse_points_of_thousands(table, name)
+            _refuse_ambiguous_points(table, name)
         column, bad = floats(column)
     elif _is_numeric(column.type):
         column = column.cast(pa.float64(), safe=False)
     else:
         column, bad = pa.chunked_array([], pa.float64()), 0 if len(column) else None
     values: NDArray[np.float64] = column.to_numpy()  # nan for a cell without a value
-    values = values if values.flags.writeable else values.copy()  # it would be the memory of the source itself
+    values = values if values.flags.writeable else values.copy()  # else it is the memory of the source
     wrong = ~np.isfinite(values)
     if least is not None:
         wrong |= values < least
     if wrong.any():
         bad = int(wrong.argmax())
     if bad is not None:
-        raise table.error(bad, name, _complaint(table, name, bad, values[bad : bad + 1], least))
+        raise table.error(bad, name, _what_is_wrong(table, name, bad, values[bad : bad + 1], least))
     return values
 
 
-def _refuse_points_of_thousands(table: Table, name: str) -> None:
-    """An error if 1.500 may be 1500: where semicolons separate cells, a point often separates thousands."""
+def _refuse_ambiguous_points(table: Table, name: str) -> None:
+    """An error if 1.500 may mean 1500: where semicolons separate cells, a point often separates thousands."""
     cells = table.columns[name]
     maybe, pointed = (pc.match_substring_regex(cells, pattern) for pattern in (THOUSANDS, "[.eE]"))
     if pc.any(maybe).as_py() and maybe.equals(pointed):
@@ -89,7 +89,7 @@ def _refuse_points_of_thousands(table: Table, name: str) -> None:
                           f"decimals; write thousands without a point, or decimals as {text}0")  # fmt: skip
 
 
-def _complaint(table: Table, name: str, i: int, value: NDArray[np.float64], least: float | None) -> str:
+def _what_is_wrong(table: Table, name: str, i: int, value: NDArray[np.float64], least: float | None) -> str:
     """What is wrong with cell i; value: [1], or [0] where it is no number."""
     cell, shown = table.columns[name][i], table.shown(i, name)
     text = cell.as_py() if pa.types.is_string(cell.type) and cell.is_valid else None

@@ -14,36 +14,36 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from ucbf.data.dates import is_date
+from ucbf.data.date_formats import is_date
 from ucbf.data.text import is_number
 from ucbf.errors import UserError
 
-BLOCK = 1 << 22  # bytes that are looked at together
-TOGETHER = 50_000  # rows that are
+BLOCK = 1 << 22  # bytes that are read at once
+ROWS_AT_ONCE = 50_000  # that are turned into columns, line by line
 Rows = Sequence[int] | NDArray[np.int64]
 
 
 def read_csv(path: Path) -> tuple[dict[str, Any], Rows, str]:
-    """The columns, as text without spaces around it, the row of each, and what separates the cells."""
-    if _begins(path, b"PK"):
+    """The columns, as trimmed text; the row number of every cell; the delimiter."""
+    if _starts_with(path, b"PK"):
         raise UserError(f"{path} is a workbook, not a CSV file; save it as CSV in UTF-8")
     lines = _lines(path)
     try:
         first, header, delimiter = next(lines, (1, [], ","))
         _check_header(path, first, header)
-        columns, rows = _by_blocks(path, first, header, delimiter) or _by_lines(path, lines, first, header)
+        columns, rows = _read_plain(path, first, header, delimiter) or _read_lines(path, lines, first, header)
         return columns, rows, delimiter
     except UnicodeDecodeError:
         raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8") from None
 
 
-def _begins(path: Path, mark: bytes) -> bool:
+def _starts_with(path: Path, mark: bytes) -> bool:
     with path.open("rb") as file:
         return file.read(len(mark)) == mark
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str], str]]:
-    """Row, cells and delimiter of every line that says something, whatever is quoted: right, but slow."""
+    """Row number, cells and delimiter of every row that is not blank. Reads whatever is quoted, but is slow."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         opening = next((line for line in file if line.strip()), "")
         delimiter = max(",;\t", key=opening.count)
@@ -71,9 +71,9 @@ def _check_header(path: Path, row: int, header: list[str]) -> None:
         raise UserError(f"{where}: values instead of the names of columns; put a line of names before it")
 
 
-def _by_blocks(path: Path, first: int, header: list[str], delimiter: str) -> tuple[dict[str, Any], Rows] | None:
-    """A plain file: every line is a row with a cell for each name. None for any other."""
-    n = _plain_lines(path)
+def _read_plain(path: Path, first: int, header: list[str], delimiter: str) -> tuple[dict[str, Any], Rows] | None:
+    """Columns and row numbers of a plain file, in which every line is a row; quick. None for any other file."""
+    n = _number_of_lines(path)
     if n is None or first != 1 or n < 2:
         return None
     try:
@@ -85,19 +85,19 @@ def _by_blocks(path: Path, first: int, header: list[str], delimiter: str) -> tup
         )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != n - 1:  # blank lines, or rows of several
+    if table.num_rows != n - 1:  # blank lines, or rows of several lines
         return None
     chunks = {name: table[name].chunks for name in header}
-    del table  # so that every chunk goes once it has been trimmed
+    del table  # so that the memory of a chunk is free once it has been trimmed
     for each in chunks.values():
         for i in range(len(each)):
             each[i] = pc.utf8_trim_whitespace(each[i])
     columns = {name: pa.chunked_array(each, pa.string()) for name, each in chunks.items()}
-    return None if _says_nothing(columns) else (columns, range(2, n + 1))
+    return None if _has_blank_row(columns) else (columns, range(2, n + 1))
 
 
-def _plain_lines(path: Path) -> int | None:
-    """How many lines there are; None where a quote is left open, or another mark ends them."""
+def _number_of_lines(path: Path) -> int | None:
+    """How many lines there are; None if a quote is left open, or a lone carriage return ends a line."""
     count, quotes, last = 0, 0, b""
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -109,8 +109,8 @@ def _plain_lines(path: Path) -> int | None:
     return None if quotes % 2 else count + (last != b"\n")
 
 
-def _says_nothing(columns: dict[str, Any]) -> bool:
-    """Whether any row has nothing in all of its cells."""
+def _has_blank_row(columns: dict[str, Any]) -> bool:
+    """Whether all cells of any row are empty."""
     empty: Any = None
     for column in columns.values():
         here = pc.equal(column, "")
@@ -120,19 +120,20 @@ def _says_nothing(columns: dict[str, Any]) -> bool:
     return True
 
 
-def _by_lines(path: Path, lines: Iterator[Any], first: int, header: list[str]) -> tuple[dict[str, Any], Rows]:
+def _read_lines(path: Path, lines: Iterator[Any], first: int, header: list[str]) -> tuple[dict[str, Any], Rows]:
+    """Columns and row numbers of any file, from its lines after the header."""
     parts: dict[str, list[Any]] = {name: [] for name in header}
     rows = []
-    while some := list(itertools.islice(lines, TOGETHER)):
+    while some := list(itertools.islice(lines, ROWS_AT_ONCE)):
         for row, cells, delimiter in some:
             if len(cells) != len(header):
                 raise UserError(
-                    f"{path}, row {row}: {len(cells)} cells under {len(header)} names; does {delimiter!r} separate "
-                    "them?"
+                    f"{path}, row {row}: {len(cells)} cells, but the header has {len(header)}; does {delimiter!r} "
+                    "separate them?"
                 )
         rows.append(np.array([row for row, _, _ in some]))
         for name, cells in zip(header, zip(*(cells for _, cells, _ in some), strict=True), strict=True):
             parts[name].append(pa.array(cells, pa.string()))
     if not rows:
-        raise UserError(f"{path}, row {first}: names of columns and nothing below them")
+        raise UserError(f"{path}, row {first}: a header and no rows below it; give the rows")
     return {name: pa.chunked_array(each) for name, each in parts.items()}, np.concatenate(rows)

@@ -1,4 +1,4 @@
-"""From a file, a table or an array to a series that is checked."""
+"""Read a file, a table or an array as a checked series."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow
 
 from ucbf.checks import one_of, whole
-from ucbf.data.calendar import Steps, regular
-from ucbf.data.columns import named, value_column, values_of
+from ucbf.data.calendar import regular
+from ucbf.data.columns import required_column, value_column, values_of
 from ucbf.data.dates import date_column, dates_of
 from ucbf.data.series import STEPS, Seconds, Series, written
+from ucbf.data.steps import Steps
 from ucbf.data.tables import Table, table_of
-from ucbf.data.zones import ahead_by_clock, ahead_of, zone_of
+from ucbf.data.zones import offsets_at, offsets_by_clock, zone_of
 from ucbf.errors import UserError
 
 GAPS = ("refuse", "zero")
@@ -34,33 +35,33 @@ def read_series(
 
     Hours and weekdays are those of the local clock that the dates were written by. Where their offset from universal
     time is known, every day of half-hours or hours gets 24 hours: one that the clock skips for daylight saving is the
-    mean of its two neighbours, one that comes twice the mean of its values. ``notes`` of the series says so.
+    mean of its two neighbours, one that comes twice the mean of its values. The ``notes`` of the series say so.
 
     Parameters
     ----------
     source
         A path to a CSV or Parquet file, a pandas DataFrame or Series, or an array [N].
     column
-        Which one; needed if there are several with numbers.
+        The column with the values; needed if several hold numbers.
     time
         The column with dates; the first that holds dates, if None. Without one, rows follow each other step by step.
     least
-        A number below it is an error: 0 for a demand.
+        The least value that is accepted, such as 0 for a demand.
     gaps
-        What a missing date means: "refuse" it, or "zero", as where days without sales are not written down. Zeros fill
-        a gap of two years at most (of twenty, where rows are years), and ten million rows in all.
+        What a missing date means: an error ("refuse"), or 0 ("zero"), for files without a row for days without sales.
+        A gap of two years at most is filled (of twenty, where rows are years), and ten million rows in all.
     date_format
-        As of ``datetime.strptime``; one that fits all rows is found if None.
+        As for ``datetime.strptime``. None: one of :data:`ucbf.data.FORMATS` that fits all rows.
     time_zone
-        Such as "Europe/Berlin": the zone in which dates without an offset from universal time were written, or to whose
-        clock dates with one are brought.
+        Such as "Europe/Berlin": the zone of dates without an offset from universal time. Dates with an offset are
+        converted to it.
     rows
-        Fewer are an error.
+        The least number of rows that is accepted.
     """
     one_of("gaps", gaps, GAPS)
     zone = None if time_zone is None else zone_of(time_zone, "time_zone")
     table = table_of(source)
-    dates = date_column(table, column, date_format) if time is None else named(table, time)
+    dates = date_column(table, column, date_format) if time is None else required_column(table, time)
     name = value_column(table, column, dates)
     values = values_of(table, name, least)
     if len(values) < whole("rows", rows, 1):
@@ -71,25 +72,25 @@ def read_series(
     clock, offsets = dates_of(table, dates, date_format)
     table.columns.clear()  # ten million dates as text are large
     pyarrow.default_memory_pool().release_unused()
-    by_clock = zone is not None and offsets is None
+    offsets_of_zone = zone is not None and offsets is None
     if zone is not None and offsets is None:
-        offsets = ahead_by_clock(clock, zone)
+        offsets = offsets_by_clock(clock, zone)
     elif zone is not None and offsets is not None:
-        clock, offsets = _brought(table, dates, clock, offsets, zone)
-    steps = Steps(values, clock, offsets, table.rows, by_clock=by_clock)
+        clock, offsets = _converted(table, dates, clock, offsets, zone)
+    steps = Steps(values, clock, offsets, table.rows, offsets_of_zone=offsets_of_zone)
     done = regular(steps, gaps, zone, lambda i, message: table.error(i, dates, message))
     numbered = done.rows if table.in_file else None
     times = done.clock.astype("datetime64[s]")
     return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, done.notes)
 
 
-def _brought(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:
-    """[N] the clock of a zone and its offsets, of rows with offsets of their own."""
-    ahead = ahead_of(clock - offsets, zone)
-    there = clock - offsets + ahead
+def _converted(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:
+    """[N] the local times in a zone, and [N] its offsets, of rows that have offsets of their own."""
+    in_zone = offsets_at(clock - offsets, zone)
+    there = clock - offsets + in_zone
     moved = there % STEPS["day"] != 0
     if len(clock) > 1 and moved.any() and not (clock % STEPS["day"]).any():
         i = int(moved.argmax())
-        raise table.error(i, dates, f"midnight, as in all rows, is {written(int(there[i]))} in {zone}: these are days "
-                          "of their own calendar; leave the zone away (time_zone, --time-zone)")  # fmt: skip
-    return there, ahead
+        raise table.error(i, dates, f"all rows are at midnight, which is {written(int(there[i]))} in {zone}: they are "
+                          "days of another calendar; leave out the time zone (time_zone, --time-zone)")  # fmt: skip
+    return there, in_zone

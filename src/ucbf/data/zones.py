@@ -15,8 +15,8 @@ from ucbf.data.series import STEPS, Seconds
 from ucbf.errors import UserError
 
 DAY = STEPS["day"]
-NEW_YEAR = datetime(1970, 1, 1)
-FIRST_DAY, LAST_DAY = -719_160, 2_932_894  # a few days within what Python has dates for
+EPOCH = datetime(1970, 1, 1)
+FIRST_DAY, LAST_DAY = -719_160, 2_932_894  # since 1970: nearly the first and the last that Python has
 
 
 def zone_of(name: str, where: str) -> tzinfo:
@@ -35,42 +35,42 @@ def zone_of(name: str, where: str) -> tzinfo:
         raise UserError(f"{where}: unknown time zone {name!r}; {hint}give one such as Europe/Berlin or UTC") from None
 
 
-def ahead_of(instants: Seconds, zone: tzinfo) -> Seconds:
-    """[N] how far the clock of a zone is ahead of universal time, at instants."""
+def offsets_at(instants: Seconds, zone: tzinfo) -> Seconds:
+    """[N] seconds by which the clock of a zone is ahead of universal time, at times [N] in universal time."""
 
-    def ahead(second: int) -> int:
-        return _seconds((NEW_YEAR + timedelta(seconds=second)).replace(tzinfo=UTC).astimezone(zone).utcoffset())
+    def offset(second: int) -> int:
+        return _seconds((EPOCH + timedelta(seconds=second)).replace(tzinfo=UTC).astimezone(zone).utcoffset())
 
-    offsets, changing = _by_days(instants, ahead)
+    offsets, changing = _by_days(instants, offset)
     for i in np.flatnonzero(changing):
-        offsets[i] = ahead(int(instants[i]))
+        offsets[i] = offset(int(instants[i]))
     return offsets
 
 
-def ahead_by_clock(clock: Seconds, zone: tzinfo) -> Seconds:
-    """[N] the same, at times of the clock itself, in their order.
+def offsets_by_clock(clock: Seconds, zone: tzinfo) -> Seconds:
+    """[N] the same, at local times [N] of the zone, in their order.
 
-    An hour that comes twice is that before the change at first, and that after it from the row on that goes back. A
-    time that the clock skips is taken for one before the change.
+    Where the clock shows an hour twice, rows belong to the first of the two until a row goes back in time, and to the
+    second from that row on. A time that the clock skips counts as one before the change.
     """
 
-    def ahead(second: int, fold: int = 0) -> int:
-        return _seconds((NEW_YEAR + timedelta(seconds=second)).replace(tzinfo=zone, fold=fold).utcoffset())
+    def offset(second: int, fold: int = 0) -> int:
+        return _seconds((EPOCH + timedelta(seconds=second)).replace(tzinfo=zone, fold=fold).utcoffset())
 
-    offsets, changing = _by_days(clock, ahead)
+    offsets, changing = _by_days(clock, offset)
     again = False
     for i in np.flatnonzero(changing):
-        before, after = (ahead(int(clock[i]), fold) for fold in (0, 1))
+        before, after = (offset(int(clock[i]), fold) for fold in (0, 1))
         again = bool(before > after and i > 0 and (again or clock[i] <= clock[i - 1]))
         offsets[i] = after if again else before
     return offsets
 
 
-def _by_days(times: Seconds, ahead: Callable[[int], int]) -> tuple[Seconds, NDArray[np.bool_]]:
-    """[N] the offsets at the beginnings of the days of times, and whether they change until the next."""
+def _by_days(times: Seconds, offset: Callable[[int], int]) -> tuple[Seconds, NDArray[np.bool_]]:
+    """[N] the offset at the beginning of each time's day, and [N] whether it changes on that day."""
     day = np.clip(times // DAY, FIRST_DAY, LAST_DAY)
     days, which = np.unique(day, return_inverse=True)
-    begins, ends = (np.array([ahead(DAY * int(d)) for d in days + more], np.int64) for more in (0, 1))
+    begins, ends = (np.array([offset(DAY * int(d)) for d in days + more], np.int64) for more in (0, 1))
     outside = times // DAY != day  # of what Python knows; no zone changes there
     return begins[which], (begins != ends)[which] & ~outside
 
