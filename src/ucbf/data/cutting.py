@@ -1,4 +1,4 @@
-"""A series cut into episodes, from Mondays, midnights or Januaries where those fit."""
+"""A series cut into episodes that begin on Mondays, at midnight or in January, where that fits."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Episodes:
     """A series cut into episodes of H steps."""
 
     amounts: NDArray[np.float64]  # [K, H]
-    names: tuple[str, ...] | None  # [H] of the steps, where the calendar gives them some
+    names: tuple[str, ...] | None  # [H] of the steps, where the calendar has names for them
     starts: tuple[str, ...]  # [K] when each began
     kinds: tuple[str, ...]  # [K] of each: "weekday" or "weekend" where an episode is a day, else ""
     dropped: int  # values before the first whole episode and after the last
     series: Series
-    begin: int = 0  # where in the series the first of them begins
+    begin: int = 0  # index in the series at which the first episode begins
 
     def __len__(self) -> int:
         return len(self.amounts)
@@ -43,7 +43,7 @@ class Episodes:
         return self.part(0, cut), self.part(cut, len(self))
 
     def part(self, first: int, stop: int) -> Episodes:
-        """The episodes from one to another."""
+        """Episodes first to stop - 1."""
         cut = slice(first, stop)
         begin = self.begin + first * self.amounts.shape[1]
         return Episodes(

@@ -1,4 +1,4 @@
-"""Whether what is left of a series after its profile is independent from step to step, as is assumed of W."""
+"""Whether the deviations of a series from its profile are independent from step to step, as is assumed of W."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import numbers, whole
 
 LAGS, SHUFFLES = 10, 999
-MOST_TESTED = 50_000  # steps: more say no more
+MOST_TESTED = 50_000  # steps; more would take longer and hardly change the answer
 
 
 @dataclass(frozen=True)
 class Independence:
-    """Whether what is left after the profile is independent from step to step, as is assumed of W."""
+    """Whether deviations from the profile are independent from step to step, as is assumed of W: a test's result."""
 
     lag_one: float  # correlation of neighbours
-    strongest: tuple[int, float]  # the lag with the largest correlation, and that
+    strongest: tuple[int, float]  # the lag with the largest correlation, and this correlation
     p: float  # how often a random order of the same numbers looks as dependent
-    n: int
+    n: int  # steps
 
     @property
     def ok(self) -> bool | None:
-        """Whether nothing speaks against it, at 1 %; None where there is too little to tell."""
+        """Whether independence is not rejected, at 1 %; None where there is too little data to tell."""
         return None if np.isnan(self.p) else self.p >= 0.01
 
     def __str__(self) -> str:
@@ -44,40 +44,43 @@ class Independence:
 
 
 def independence(amounts: ArrayLike, kinds: Sequence[str] | None = None, seed: int = 0) -> Independence:
-    """Test the independence of [K, H] amounts or disturbances, once each step's mean and spread are taken out.
+    """Test the independence of [K, H] amounts or disturbances, after each step's mean and spread are removed.
 
-    The sum of the squared correlations at lags 1 to 10, against the same when every step is given to another episode,
-    at random: exact, whatever the law of each step. Of more than 50,000 steps, the last so many are tested.
+    A permutation test: the sum of the squared correlations at lags 1 to 10 is compared with that of random orders, in
+    which the values of each step are exchanged among the episodes. It is exact, whatever the distribution of each
+    step. Of a longer series the last 50,000 steps are tested.
 
     Parameters
     ----------
     kinds
-        [K] of each episode: only those of a kind, weekdays or weekends, are taken to be alike.
+        [K] the kind of each episode, such as "weekday" or "weekend": means and spreads are those of its kind, and
+        values are exchanged only within a kind.
     """
     table = numbers("amounts", amounts)
     if table.ndim != 2 or table.size < 4:
         raise ValueError(f"amounts has shape {table.shape}; give [K, H] with at least four numbers")
     tested = max(MOST_TESTED // table.shape[1], 2)
-    of = np.array(kinds if kinds is not None else [""] * len(table))[-tested:]
+    kind_of = np.array(kinds if kinds is not None else [""] * len(table))[-tested:]
     table = table[-tested:]
-    alike = [np.flatnonzero(of == kind) for kind in dict.fromkeys(of.tolist())]
-    left = np.zeros_like(table)
-    for members in alike:
+    groups = [np.flatnonzero(kind_of == kind) for kind in dict.fromkeys(kind_of.tolist())]
+    deviations = np.zeros_like(table)
+    for members in groups:
         part = table[members]
         spread = part.std(axis=0)
-        left[members] = (part - part.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    lags = min(LAGS, left.size // 2)
-    found = _correlations(left.ravel(), lags)
+        deviations[members] = (part - part.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    lags = min(LAGS, deviations.size // 2)
+    found = _correlations(deviations.ravel(), lags)
     rng = np.random.default_rng(whole("seed", seed, 0))
-    testable = max(map(len, alike)) > 1
+    testable = max(map(len, groups)) > 1
     as_strong = 0.0 if testable else np.nan
     for _ in range(SHUFFLES if testable else 0):
-        shuffled = np.empty_like(left)
-        for members in alike:
-            shuffled[members] = rng.permuted(left[members], axis=0)
+        shuffled = np.empty_like(deviations)
+        for members in groups:
+            shuffled[members] = rng.permuted(deviations[members], axis=0)
         as_strong += float(np.sum(_correlations(shuffled.ravel(), lags) ** 2)) >= float(np.sum(found**2))
     top = int(np.abs(found).argmax())
-    return Independence(float(found[0]), (top + 1, float(found[top])), (1 + as_strong) / (1 + SHUFFLES), left.size)
+    p = (1 + as_strong) / (1 + SHUFFLES)
+    return Independence(float(found[0]), (top + 1, float(found[top])), p, deviations.size)
 
 
 def _correlations(x: NDArray[np.float64], lags: int) -> NDArray[np.float64]:
@@ -87,5 +90,5 @@ def _correlations(x: NDArray[np.float64], lags: int) -> NDArray[np.float64]:
 
 
 def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Without the threads of ``@``, which wait for each other longer than they work."""
+    """The dot product, without the threads of ``@``: starting them takes longer than the sum."""
     return float(np.einsum("i,i->", a, b))

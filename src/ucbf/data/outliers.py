@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-APART = 3.0  # times as far from the middle as all others: an outlier
+APART = 3.0  # an outlier is so many times as far from the median as all values that are not
 
 
 def outliers(amounts: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which amounts [K, H] are far from all others: at most one in a hundred, or a single one.
 
-    Distances are from the middle of the step. Those above the widest gap are far, if each is more than three times as
-    far as all below it.
+    Distances are from the median of the step. They are sorted and cut where one is the largest multiple of the next;
+    those above the cut are outliers, if this multiple is more than three.
     """
     table = np.atleast_2d(amounts)
     away = np.abs(table - np.median(table, axis=0))

@@ -1,4 +1,4 @@
-"""A series: numbers in the order of time, when they were measured, and where they stand in their file."""
+"""A series: numbers in the order of time, when they were measured, and where in their file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Series:
     """Numbers in the order of time."""
 
     values: NDArray[np.float64]  # [N]
-    times: Times | None  # [N] of the local clock, in seconds, where the file says them
+    times: Times | None  # [N] local times, in whole seconds; None where the file has none
     name: str  # of the column
     source: str  # where it is from
-    rows: Sequence[int] | NDArray[np.int64] | None = None  # [N] of the file, where there is one
-    offsets: Seconds | None = None  # [N] how far the clock is ahead of universal time, where that is known
-    filled: NDArray[np.bool_] | None = None  # [N] which stand in no row: gaps, and hours that the clock skips; or none
+    rows: Sequence[int] | NDArray[np.int64] | None = None  # [N] row numbers in the file, where there is one
+    offsets: Seconds | None = None  # [N] how far the local clock is ahead of universal time, where that is known
+    filled: NDArray[np.bool_] | None = None  # [N] which values are in no row: gaps, and hours that the clock skips
     notes: tuple[str, ...] = ()  # sentences on what was done to the rows
 
     def __post_init__(self) -> None:
@@ -39,7 +39,7 @@ class Series:
         return f"Series({len(self)} values of {self.name!r} from {self.source}{span})"
 
     def part(self, first: int, stop: int) -> Series:
-        """The values from one to another."""
+        """Values first to stop - 1."""
         cut = slice(first, stop)
         each = {name: getattr(self, name) for name in ("times", "rows", "offsets", "filled")}
         parts: dict[str, Any] = {name: None if one is None else one[cut] for name, one in each.items()}
@@ -52,7 +52,7 @@ class Series:
         return written(self.times[i], None if self.offsets is None else int(self.offsets[i]))
 
     def place(self, i: int) -> str:
-        """Where value i stands: its row, and its date where there is one."""
+        """Where value i is found: its row, and its date where there is one."""
         date = "" if self.times is None else written(self.times[i]).removesuffix(" 00:00:00")
         if self.rows is None or (self.filled is not None and self.filled[i]):
             return date or f"value {i + 1}"
@@ -60,7 +60,7 @@ class Series:
 
     @property
     def spacing(self) -> str | None:
-        """Whether times are a half-hour, hour, day, week, month or year apart; None where there are none."""
+        """How far times are apart: "half-hour", "hour", "day", "week", "month" or "year"; None if none of these."""
         if self.times is None or len(self) < 2:
             return None
         return spacing_of(self.times.astype(np.int64))
@@ -84,7 +84,7 @@ def written(time: np.datetime64 | int, offset: int | None = None) -> str:
 
 
 def spacing_of(seconds: Seconds, smallest: bool = False) -> str | None:
-    """What most of the first rows are apart, or the smallest that any are; None for one without a name."""
+    """The median spacing of the first rows, or the smallest of all; None if it is not one that has a name here."""
     apart = np.diff(seconds) if smallest else np.sort(np.diff(seconds[:50]))
     usual = int(apart.min() if smallest else apart[len(apart) // 2])
     days = usual / STEPS["day"]

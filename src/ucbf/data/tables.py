@@ -27,12 +27,12 @@ class Table:
 
     source: str
     columns: dict[str, Column]
-    rows: Sequence[int] | NDArray[np.int64]  # as a text editor counts them; from 0 where there is no text
+    rows: Sequence[int] | NDArray[np.int64]  # as a text editor counts them; from 0 for what is not a text file
     in_file: bool = False
     delimiter: str | None = None  # of a file of text
 
     def error(self, i: int, column: str, message: str) -> UserError:
-        """What is wrong with a cell."""
+        """The error for a cell: its place, and what is wrong with it."""
         return UserError(f"{self.source}, row {self.rows[int(i)]}, column {column!r}: {message}")
 
     def shown(self, i: int, column: str) -> str:
@@ -48,7 +48,7 @@ def table_of(source: Any) -> Table:
     """The columns of a file, a pandas table, a pandas column or an array."""
     if isinstance(source, str | os.PathLike):
         return _file(Path(source))
-    if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # a pandas table, by its manners
+    if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # a pandas table, known without importing pandas
         names = [str(name) for name in source.columns]
         refuse_doubled("the table", names)
         return _of_pandas("the table", source.index, dict(zip(names, (source[n] for n in source.columns), strict=True)))
@@ -61,7 +61,7 @@ def table_of(source: Any) -> Table:
 
 
 def refuse_doubled(where: str, names: Sequence[str]) -> None:
-    """An error if two columns have one name."""
+    """An error if two columns have the same name."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UserError(f"{where}: two columns are named {twice!r}; give each its name")
@@ -93,7 +93,7 @@ def _of_pandas(what: str, index: Any, given: dict[str, Any]) -> Table:
 
 
 def _arrow(cells: Any) -> Column:
-    """A pandas column; one of mixed things, such as dates that each have their own offset, becomes text."""
+    """A pandas column for pyarrow; one of mixed objects, such as dates with offsets that differ, becomes text."""
     try:
         if cells.dtype != object:
             return pa.chunked_array([pa.Array.from_pandas(cells)])
@@ -107,7 +107,7 @@ def _texts(cells: Iterable[Any]) -> list[str | None]:
 
 
 def _plain(column: Column) -> Column:
-    """The same cells without an encoding around them; text as text."""
+    """The same cells without dictionary or run-end encoding; all kinds of text as plain text, trimmed."""
     chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     kind = chunked.type
     if isinstance(kind, pa.BaseExtensionType):
