@@ -10,8 +10,8 @@ import ucbf
 from ucbf.errors import UserError
 from ucbf.studies import names
 from ucbf.studies.names import agent_class, world_maker
+from ucbf.studies.reading import make_study, read_study
 from ucbf.studies.runner import run_study
-from ucbf.studies.spec import make_study, read_study
 from ucbf.studies.store import read_results
 
 OWN = """
@@ -44,9 +44,9 @@ def test_a_module_that_fails_is_named(tmp_path):
     for module, more, message in [
         ("own_broken", "def (", "'own_broken:world' cannot be imported .SyntaxError"),
         ("own_exits", "import sys; sys.exit(3)", "'own_exits:world' cannot be imported .SystemExit: 3"),
-        ("own_number", "world = 7", "own_number:world is 7; it must be a function that says that it returns"),
+        ("own_number", "world = 7", "own_number:world is 7; it must be a function that declares that it returns"),
         ("own_silent", "def world(seed): 1 / 0", "world is <function .*; it must .*: def world.*, seed. -> ucbf.World"),
-        ("own_typo", "del world", "'own_typo:world' is not there: the module 'own_typo' .*own_typo.py. has no 'world'"),
+        ("own_typo", "del world", "'own_typo:world' does not exist: .* 'own_typo' .*own_typo.py. has no 'world'"),
         (
             "own_none",
             "def world(seed) -> ucbf.World: return None",
@@ -100,7 +100,7 @@ def python(code, *arguments, cwd):
 RUN = """
 import sys
 from pathlib import Path
-from ucbf.studies.spec import read_study
+from ucbf.studies.reading import read_study
 before = list(sys.path)
 read_study(Path(sys.argv[1]), trust=sys.argv[2] == "trust")
 assert sys.path == before
@@ -131,7 +131,7 @@ def test_reading_results_imports_nothing_that_their_study_names(tmp_path):
 
 
 def test_a_name_that_an_installed_module_has_is_explained(tmp_path):
-    with pytest.raises(UserError, match=r"'wave:world' is not there: .*wave.py. has no 'world'; .* rename it"):
+    with pytest.raises(UserError, match=r"'wave:world' does not exist: .*wave.py. has no 'world'; .* rename it"):
         read_study(own_study(tmp_path, "wave"), trust=True)
 
 
@@ -142,7 +142,7 @@ def test_what_does_not_declare_to_make_worlds_is_not_called(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     world = {"kind": "logging:basicConfig", "filename": str(victim), "filemode": "w", "force": True}
-    with pytest.raises(UserError, match="logging:basicConfig is <function .* must be a function that says"):
+    with pytest.raises(UserError, match="logging:basicConfig is <function .* must be a function that declares"):
         make_study({"world": world, "agents": [{"name": "UCB-f"}]})
     assert victim.read_text() == "precious"
 

@@ -26,7 +26,7 @@ def cluster(monkeypatch):
     monkeypatch.setattr(ray_engine.ray, "shutdown", fake.left.set)
     monkeypatch.setattr(ray_engine.ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address="head:1"))
     monkeypatch.setattr(ray_engine.ray, "remote", lambda **options: lambda fn: SimpleNamespace(remote=remote))
-    monkeypatch.setattr(ray_engine, "_silence", lambda address: fake.answers)
+    monkeypatch.setattr(ray_engine, "_no_answer", lambda address: fake.answers)
     return fake
 
 
@@ -98,9 +98,9 @@ def test_a_cluster_that_cannot_be_started_says_why(cluster, monkeypatch):
 def test_an_address_is_asked_before_ray_is():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        assert ray_engine._silence(address) == ray_engine._silence(f"ray://{address}") == ""
-    assert "refused" in ray_engine._silence(address)
-    assert ray_engine._silence(f"127.0.0.1:{10**20}") != ""
-    assert ray_engine._silence("auto") == ""
+        assert ray_engine._no_answer(address) == ray_engine._no_answer(f"ray://{address}") == ""
+    assert "refused" in ray_engine._no_answer(address)
+    assert ray_engine._no_answer(f"127.0.0.1:{10**20}") != ""
+    assert ray_engine._no_answer("auto") == ""
     with pytest.raises(FailedError, match=f"no Ray cluster answers at {address} .*; pass its address as HOST:PORT"):
         ray_engine.RayExecutor(address, 1)

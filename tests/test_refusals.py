@@ -19,7 +19,7 @@ from ucbf.errors import UserError, in_a_line
 from ucbf.policies import Policy
 from ucbf.spaces import lattice
 from ucbf.studies.engines import executor_of
-from ucbf.studies.spec import make_study, read_study
+from ucbf.studies.reading import make_study, read_study
 from ucbf.studies.store import read_results
 from ucbf.systems import Battery, Inventory
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from ucbf import reports
+from ucbf.studies.reading import make_study
 from ucbf.studies.runner import run_study
-from ucbf.studies.spec import make_study
 from ucbf.studies.store import read_results
 
 

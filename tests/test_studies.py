@@ -17,12 +17,14 @@ import pytest
 import ucbf
 from ucbf.errors import UserError
 from ucbf.files import digest
-from ucbf.studies import runner, spec, store
+from ucbf.studies import reading, runner, store
 from ucbf.studies.engines import executor_of
 from ucbf.studies.paper import figure1, figure2
-from ucbf.studies.runner import execute, recorded, run_study, tasks_of
-from ucbf.studies.spec import build_agent, build_world, make_study, read_study, runs_of
+from ucbf.studies.reading import make_study, read_study
+from ucbf.studies.runner import run_study, tasks_of
+from ucbf.studies.runs import build_agent, build_world, runs_of
 from ucbf.studies.store import Store, read_results
+from ucbf.studies.worker import StoppedError, execute, recorded, row_of
 
 SMALL = {
     "name": "small",
@@ -165,7 +167,7 @@ def test_a_mistake_in_a_file_is_named_with_its_place(tmp_path, old, new, message
     ],
 )  # fmt: skip
 def test_what_would_never_end_is_refused_before_anything_is_built(tmp_path, monkeypatch, old, new, message):
-    monkeypatch.setattr(spec, "build_world", None)
+    monkeypatch.setattr(reading, "build_world", None)
     path = tmp_path / "study.toml"
     path.write_text(FILE.replace(old, new, 1))
     with pytest.raises(UserError, match=message):
@@ -206,10 +208,10 @@ def test_a_stored_run_is_what_simulate_gives(tmp_path, small):
 def test_settled_is_the_first_episode_from_which_the_gap_stays_small(small):
     run = runs_of(small)[0]
     gaps = np.array([0.5, 0.05, 0.5, 0.09, 0.01])
-    assert runner.row_of(run, gaps, 7, 1.0, 2.0)["settled"] == 4
-    assert runner.row_of(run, gaps, 7, 100.0, 2.0)["settled"] == 1
-    assert runner.row_of(run, gaps[::-1], 7, 1.0, 2.0)["settled"] is None
-    assert runner.row_of(run, np.zeros(5), 7, 0.0, 2.0)["settled"] == 1  # greedy is optimal, and so is the agent
+    assert row_of(run, gaps, 7, 1.0, 2.0)["settled"] == 4
+    assert row_of(run, gaps, 7, 100.0, 2.0)["settled"] == 1
+    assert row_of(run, gaps[::-1], 7, 1.0, 2.0)["settled"] is None
+    assert row_of(run, np.zeros(5), 7, 0.0, 2.0)["settled"] == 1  # greedy is optimal, and so is the agent
 
 
 def test_recorded_episodes_begin_with_the_first_and_end_with_the_last():
@@ -287,7 +289,7 @@ def test_results_that_are_not_there_are_named(tmp_path, small):
     with pytest.raises(UserError, match="holds no finished runs yet"):
         read_results(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(UserError, match="manifest.json is not that of a study, or is damaged"):
+    with pytest.raises(UserError, match="manifest.json is not the manifest of a study, or is damaged"):
         read_results(tmp_path)
 
 
@@ -306,7 +308,7 @@ def test_an_error_of_an_agent_keeps_what_was_finished(tmp_path, small, one_world
             raise RuntimeError("boom")
         if len(calls) > 4:
             stop.wait()
-            raise runner.StoppedError
+            raise StoppedError
         return real(task, stop)
 
     monkeypatch.setattr(runner, "execute", fails_late)
@@ -336,7 +338,7 @@ def test_an_algorithm_in_a_file_of_ones_own_takes_part(tmp_path):
 
 def test_gaps_at_checkpoints_are_those_of_their_episodes(small):
     run = next(iter(runs_of(small)))
-    row = runner.row_of(run, np.arange(1.0, 1001), 7, 1.0, 2.0)
+    row = row_of(run, np.arange(1.0, 1001), 7, 1.0, 2.0)
     assert (row["gap_100"], row["gap_1000"], row["gap_5000"]) == (100, 1000, None)
     np.testing.assert_array_equal(recorded(9, 9), np.arange(1, 10))
 
@@ -400,7 +402,7 @@ def test_an_error_that_is_no_number_is_refused():
 SCRIPT = """
 import json, sys
 from ucbf.studies import runner
-from ucbf.studies.spec import make_study
+from ucbf.studies.reading import make_study
 runner.MOST_WORLDS_PER_SHARD = 1
 
 def led(done, total):
@@ -470,7 +472,7 @@ def test_a_ray_cluster_gives_the_same_tables(tmp_path, small):
 import sys
 from pathlib import Path
 from ucbf.studies.runner import run_study
-from ucbf.studies.spec import read_study
+from ucbf.studies.reading import read_study
 study = read_study(Path({str(EXAMPLES / "study.toml")!r}), trust=True)
 run_study(study.model_copy(update={{"episodes": 50, "worlds": 3}}), sys.argv[1], jobs=2, engine="ray")
 """
@@ -650,7 +652,7 @@ def test_a_folder_in_place_of_a_shard_is_damage(tmp_path, small):
 )
 def test_a_manifest_that_is_none_is_named(tmp_path, content):
     (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(UserError, match="manifest.json is not that of a study, or is damaged; pass another folder"):
+    with pytest.raises(UserError, match="manifest.json is not the manifest of a study, or is damaged; pass another"):
         read_results(tmp_path)
 
 

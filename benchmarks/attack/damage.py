@@ -19,7 +19,7 @@ from attack.case import Case, refused_or
 from attack.kills import STUDY, run, tables
 from ucbf import data
 from ucbf.errors import UserError
-from ucbf.studies.spec import read_study
+from ucbf.studies.reading import read_study
 from ucbf.studies.store import Store, read_results
 
 CUTS, FLIPS = 150, 300  # of each file

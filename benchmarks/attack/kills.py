@@ -19,8 +19,8 @@ from typing import Any
 import ucbf
 from attack.case import Case
 from ucbf.errors import UserError
+from ucbf.studies.reading import make_study
 from ucbf.studies.runner import run_study
-from ucbf.studies.spec import make_study
 from ucbf.studies.store import Store
 
 STUDY = make_study(

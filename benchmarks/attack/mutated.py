@@ -18,7 +18,7 @@ from attack.damage import AMOUNTS, DAYS
 from attack.kills import STUDY
 from ucbf import data
 from ucbf.errors import UserError
-from ucbf.studies.spec import read_study
+from ucbf.studies.reading import read_study
 
 MANY = 4000  # of each kind
 CELLS = (

@@ -42,9 +42,9 @@ from ucbf.simulation import simulate as simulate
 from ucbf.simulation import train as train
 from ucbf.studies.paper import figure1 as figure1
 from ucbf.studies.paper import figure2 as figure2
+from ucbf.studies.reading import read_study as read_study
 from ucbf.studies.runner import run_study as run_study
 from ucbf.studies.spec import Study as Study
-from ucbf.studies.spec import read_study as read_study
 from ucbf.studies.store import read_results as read_results
 from ucbf.system import System as System
 from ucbf.world import World as World

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.studies.spec import CHECKPOINTS, Study
+from ucbf.studies.runs import CHECKPOINTS
+from ucbf.studies.spec import Study
 from ucbf.studies.store import Results
 
 DRAWS = 2000  # of the bootstrap

@@ -29,7 +29,7 @@ def run(study: Path, /, *, running: Running = HERE, trust: Annotated[bool, Param
         Allow the file to name code (module:Class), installed or beside the file, and run it. Without this flag, such a
         file is refused.
     """
-    from ucbf.studies.spec import read_study
+    from ucbf.studies.reading import read_study
 
     with redirect_stdout(sys.stderr):  # what the code that it names prints
         asked = read_study(study, trust=trust)
@@ -44,7 +44,7 @@ def status(folder: Path, /) -> None:
     folder
         Folder of the results.
     """
-    from ucbf.studies.spec import runs_of
+    from ucbf.studies.runs import runs_of
     from ucbf.studies.store import Store, stored_runs
 
     store = Store.open(folder)

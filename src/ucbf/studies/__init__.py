@@ -1,1 +1,1 @@
-"""Many runs, in parallel, resumable: what to run (spec), how (runner, engines), and where it is kept (store)."""
+"""Many runs, in parallel, resumable: what (spec, runs), how (runner, worker, engines), and where it is kept (store)."""

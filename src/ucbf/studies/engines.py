@@ -11,7 +11,7 @@ ENGINES = ("local", "ray")
 
 
 def executor_of(name: str, jobs: int | None, ray_address: str | None) -> Executor:
-    """Threads suffice on one machine, because the kernels run without the GIL."""
+    """The executor of an engine. On one machine threads suffice, because the kernels run without the GIL."""
     if name == "local":
         return ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:

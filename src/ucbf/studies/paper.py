@@ -1,10 +1,11 @@
-"""The paper's experiment as a study, and what can be made of it beyond the paper."""
+"""The paper's experiment as a study, and a second study in the same worlds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ucbf.studies.spec import Study, make_study
+from ucbf.studies.reading import make_study
+from ucbf.studies.spec import Study
 
 PANELS = {
     "kind": "random",
@@ -28,7 +29,7 @@ def figure1(*, quick: bool = False, seed: int = 0) -> Study:
 
 
 def figure2(*, quick: bool = False, seed: int = 0) -> Study:
-    """The same panels with UCB-f and UCBVI-f, with f as told and repaired; the exact f is repaired as if ζ were 4."""
+    """The same panels with UCB-f and UCBVI-f, without and with repair of f; an exact f is repaired as if ζ were 4."""
     agents: list[dict[str, Any]] = []
     for agent in (UCB_F, {"name": "UCBVI-f"}):
         repaired = {**agent, "estimator": "OffsetPosterior"}

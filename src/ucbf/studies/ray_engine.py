@@ -15,27 +15,27 @@ import ray
 from ray.exceptions import RayTaskError, WorkerCrashedError
 
 from ucbf.errors import FailedError
-from ucbf.studies.names import BESIDE, search
+from ucbf.studies.names import STUDY_FOLDERS, search_in
 
 P = ParamSpec("P")
 T = TypeVar("T")
-ANSWER_SECONDS = 10.0  # for an address to answer at all
-START_SECONDS = 60.0  # for a cluster to be joined or started
-WATCH_SECONDS = 5.0  # between looks whether the cluster is still there; Ray itself ends the process after a minute
-LEAVE_SECONDS = 5.0  # for a cluster to be left after a failure
-RETRIES = 3  # of a task whose worker died, as it may on machines that come and go
+ANSWER_SECONDS = 10.0  # within which an address must answer
+START_SECONDS = 60.0  # within which a cluster must be joined or started
+WATCH_SECONDS = 5.0  # between checks whether the cluster still answers; Ray itself ends the process after a minute
+LEAVE_SECONDS = 5.0  # that leaving a cluster after a failure may take
+RETRIES = 3  # of a task whose worker died, as it may on machines that are taken away
 
 
 class RayExecutor(Executor):
-    """``submit`` gives a plain Future; without an address a cluster is started on this machine and ended again."""
+    """Runs tasks on a Ray cluster; without an address one is started on this machine, and ended by ``shutdown``."""
 
     def __init__(self, address: str | None, jobs: int | None) -> None:
         started: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
-        paths = os.pathsep.join(path for path in sys.path if path)  # workers find what is installed where we found it
+        paths = os.pathsep.join(path for path in sys.path if path)  # workers import from the same folders
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # without end if nobody says
-        if address and (silence := _silence(address)):
-            raise FailedError(f"no Ray cluster answers at {address} ({silence}); pass its address as HOST:PORT")
+        os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # Ray's default is without end
+        if address and (reason := _no_answer(address)):
+            raise FailedError(f"no Ray cluster answers at {address} ({reason}); pass its address as HOST:PORT")
         self._pending: set[Future[Any]] = set()
         self._membership = _Membership(
             self._fail,
@@ -50,7 +50,7 @@ class RayExecutor(Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Compute fn(*args) on the cluster."""
         future: Future[T] = Future()
-        of_ray = self._remote.remote(BESIDE.folders, fn, args, kwargs).future()
+        of_ray = self._remote.remote(STUDY_FOLDERS.folders, fn, args, kwargs).future()
         self._pending.add(future)
         of_ray.add_done_callback(lambda done: self._hand_over(done, future))
         return future
@@ -61,7 +61,7 @@ class RayExecutor(Executor):
         self._membership.join(None if wait else LEAVE_SECONDS)
 
     def _hand_over(self, done: Future[T], future: Future[T]) -> None:
-        """What came of a task, with the error as it was raised, not as Ray wraps it."""
+        """Give a task's result or error to its future; the error as it was raised, without Ray's wrapper."""
         if not self._claim(future):
             return
         error = done.exception()
@@ -76,12 +76,13 @@ class RayExecutor(Executor):
         else:
             future.set_exception(FailedError(f"the Ray cluster failed: {_first_line(error)}"))
 
-    def _fail(self, said: str) -> None:
+    def _fail(self, reason: str) -> None:
+        """Fail all tasks that have no result yet."""
         for future in filter(self._claim, list(self._pending)):
-            future.set_exception(FailedError(f"the Ray cluster failed: {said}"))
+            future.set_exception(FailedError(f"the Ray cluster failed: {reason}"))
 
     def _claim(self, future: Future[Any]) -> bool:
-        """Whether nobody has answered a task yet; two threads may want to."""
+        """Whether a future has no result yet; only one of the threads that ask is told so."""
         try:
             self._pending.remove(future)
         except KeyError:
@@ -90,7 +91,7 @@ class RayExecutor(Executor):
 
 
 def _call(folders: list[str], fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    search(folders)
+    search_in(folders)
     return fn(*args, **kwargs)
 
 
@@ -98,10 +99,10 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _silence(address: str) -> str:
-    """Why nobody answers at an address, which Ray itself would ask for minutes; empty if somebody does."""
+def _no_answer(address: str) -> str:
+    """Why nothing answers at an address; empty if something does. Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdecimal():  # a name, such as auto: Ray knows at once
+    if not port.isdecimal():  # a name such as "auto": Ray itself fails at once
         return ""
     try:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
@@ -111,10 +112,10 @@ def _silence(address: str) -> str:
 
 
 class _Membership(threading.Thread):
-    """Joins a cluster, and leaves it when told to.
+    """A thread that joins a cluster, watches it, and leaves it when ``leave`` is set.
 
-    A thread of its own, since ``ray.init`` may wait for ever; it stays, since a cluster that is started ends with the
-    thread that started it.
+    It is a thread because ``ray.init`` may wait for ever. It lives as long as the executor because a cluster that is
+    started ends with the thread that started it.
     """
 
     def __init__(self, fail: Callable[[str], None], **options: Any) -> None:
@@ -140,8 +141,8 @@ class _Membership(threading.Thread):
         self.joined.set()
         by_proxy = str(self.options["address"]).startswith("ray://")  # which alone can reach the head
         while not self.leave.wait(WATCH_SECONDS):
-            silence = "" if by_proxy else _silence(head)
-            if silence:
-                self.fail(f"its head at {head} does not answer any more ({silence})")
+            reason = "" if by_proxy else _no_answer(head)
+            if reason:
+                self.fail(f"its head at {head} does not answer any more ({reason})")
                 return
         ray.shutdown()

@@ -2,11 +2,11 @@
 
 ::
 
-    DIR/manifest.json             the study, versions, when and where
-    DIR/runs/SHARD-DIGEST.parquet      a row a run
+    DIR/manifest.json                  the study, versions, time and machine
+    DIR/runs/SHARD-DIGEST.parquet      one row per run
     DIR/curves/SHARD-DIGEST.parquet    run, episode, gap
 
-A shard's name ends with the digest of its bytes: a damaged one is known by it. Equal runs give equal bytes, so that two
+The name of a file ends with the digest of its bytes: a damaged file is detected. Equal runs give equal bytes: two
 processes that compute the same shard write the same file.
 """
 
@@ -28,16 +28,16 @@ import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
 from ucbf.files import digest, remove_parts, write_whole
-from ucbf.studies.spec import COLUMNS, Study, runs_of, sources_of
+from ucbf.studies.names import sources_of
+from ucbf.studies.runs import COLUMNS, runs_of
+from ucbf.studies.spec import Study
 
-TABLES = ("curves", "runs")  # in the order in which a shard's files appear: its runs come last
-
-
+TABLES = ("curves", "runs")  # in the order in which a shard's files are written: its runs come last
 CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64()), ("regret", pa.float64())])
 
 
 def run_schema(study: Study) -> pa.Schema:
-    """Of the table of runs: the same for all shards."""
+    """The schema of the table of runs: the same for all shards."""
     kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
     params = {}
     for key, given in study.world.extra().items():
@@ -54,10 +54,10 @@ def run_schema(study: Study) -> pa.Schema:
 
 
 class Results(NamedTuple):
-    """What a study has given so far: its tables in the order of its runs."""
+    """The results of a study so far, in the order of its runs."""
 
     study: Study
-    runs: pa.Table  # a row a run
+    runs: pa.Table  # one row per run
     curves: pa.Table  # run, episode, gap
 
 
@@ -69,13 +69,13 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, study: Study) -> Store:
-        """The store at ``folder``, new or of the same study; another study's is refused with the difference."""
+        """The store at ``folder``, new or of the same study; an error that shows the difference if of another."""
         manifest, sources = folder / "manifest.json", sources_of(study)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not manifest.exists():
                 about = {"study": study.model_dump(mode="json", exclude_none=True), "sources": sources}
-                content = json.dumps({**about, **_circumstances()}, indent=1, ensure_ascii=False).encode()
+                content = json.dumps({**about, **_environment()}, indent=1, ensure_ascii=False).encode()
                 write_whole(manifest, content, keep=True)
             there = cls.open(folder)
             for table in TABLES:
@@ -100,18 +100,18 @@ class Store:
             raise UserError(f"{folder} holds no results (no manifest.json); pass the folder of a study") from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise UserError(
-                f"{folder}/manifest.json is not that of a study, or is damaged; pass another folder"
+                f"{folder}/manifest.json is not the manifest of a study, or is damaged; pass another folder"
             ) from None
 
     def write(self, shard: str, tables: dict[str, pa.Table]) -> None:
-        """Keep one shard."""
+        """Write the files of one shard."""
         for name in TABLES:
             sink = pa.BufferOutputStream()
             pq.write_table(tables[name], sink, compression="zstd")
             content = sink.getvalue().to_pybytes()
             path = self.folder / name / f"{shard}-{digest(content)}.parquet"
             write_whole(path, content)
-            for other in (self.folder / name).glob(f"{shard}-*.parquet"):  # of another version of Parquet, say
+            for other in (self.folder / name).glob(f"{shard}-*.parquet"):  # such as by another version of pyarrow
                 if other != path:
                     other.unlink(missing_ok=True)
 
@@ -146,19 +146,19 @@ class Store:
 
 
 def read_parquet(content: bytes) -> pa.Table:
-    """A table, read by this thread alone: what ``pq.read_table`` starts may outlive the program, and abort it."""
+    """A table, read by this thread alone: threads of ``pq.read_table`` may outlive the program and abort it."""
     return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 
 
 def shard_name(runs: Iterable[str]) -> str:
-    """Of the shard that holds the runs with these ids, in this order."""
+    """The name of the shard that holds the runs with these ids, in this order."""
     return digest("".join(map(str, runs)).encode())
 
 
 def read_results(*folders: str | os.PathLike[str]) -> Results:
     """The tables of a study, from one folder or from several that hold shards of it.
 
-    Refused where a file is damaged and runs are missing.
+    An error if a file is damaged and runs are missing.
     """
     if not folders:
         raise TypeError("read_results() needs a folder of results")
@@ -179,8 +179,8 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
     if damaged and (runs is None or len(runs["run"].unique()) < len(order)):
         more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
         raise UserError(
-            f"{damaged[0]}{more} damaged; run the study again, which computes what is missing, or delete them to go "
-            "without"
+            f"{damaged[0]}{more} damaged; run the study again, which computes what is missing, or delete what is "
+            "damaged to do without"
         )
     if runs is None or runs.num_rows == 0:
         raise UserError(f"{folders[0]} holds no finished runs yet; run the study first")
@@ -194,14 +194,15 @@ def stored_runs(store: Store) -> set[str]:
 
 
 def _in_order(table: pa.Table, order: dict[str, int]) -> pa.Table:
-    """The rows of the study's own runs, in its order; rows of a run keep theirs."""
+    """The rows of the runs in ``order``, sorted by it; the rows of a run keep their order."""
     encoded = table["run"].combine_chunks().dictionary_encode()
     place = np.array([order.get(run, -1) for run in encoded.dictionary.to_pylist()])[encoded.indices.to_numpy()]
     rows = np.argsort(place, kind="stable")
     return table.take(rows[place[rows] >= 0])
 
 
-def _circumstances() -> dict[str, Any]:
+def _environment() -> dict[str, Any]:
+    """Versions, time and machine."""
     packages = ("ucbf", "numpy", "numba", "pyarrow", "gymnasium")
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
@@ -211,14 +212,14 @@ def _circumstances() -> dict[str, Any]:
 
 
 def _difference(there: Study, here: Study) -> str:
-    """The first few places that differ."""
+    """The first three values that differ, with their places."""
     one, other = (dict(_leaves(study.model_dump(mode="json", exclude_none=True))) for study in (there, here))
     places = [key for key in {**one, **other} if one.get(key) != other.get(key)]
     return "; ".join(f"{key}: {one.get(key)!r:.60} there, {other.get(key)!r:.60} here" for key in places[:3])
 
 
 def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """("agents[0].c", 0.05) and so on; a list of plain values is a leaf."""
+    """The values and their places, such as ("agents[0].c", 0.05); a list of plain values is one value."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _leaves(inner, f"{place}.{key}" if place else key)
