@@ -39,7 +39,7 @@ def test_what_was_written_wrongly_never_takes_the_place_of_an_earlier_file(tmp_p
         os.pwrite(number, b"?", 0)  # a disk that keeps something else
 
     monkeypatch.setattr(files.os, "fsync", fail)
-    with pytest.raises(OSError, match="agent.npz was not written as it should be, and an earlier one is kept"):
+    with pytest.raises(OSError, match="agent.npz does not read back as it was written; an earlier file is kept"):
         files.write_whole(target, b"later")
     assert target.read_bytes() == b"earlier"
     assert names(tmp_path) == ["agent.npz"]

@@ -70,7 +70,7 @@ def array_of(name: str, values: ArrayLike) -> NDArray[Any]:
 def numbers(
     name: str, values: ArrayLike, place: Callable[..., str] | None = None, most: float = np.inf
 ) -> NDArray[np.float64]:
-    """``values`` as finite floats within ±most; the error names the first that is not, in the words of ``place``."""
+    """``values`` as finite floats within ±most, or an error for the first that is not. place: names an index."""
     array = array_of(name, values).astype(np.float64, copy=False)
     _refuse_first(~np.isfinite(array), name, array, place, "every entry must be a finite number")
     _refuse_first(np.abs(array) > most, name, array, place, f"it must stay within ±{most:g}: choose another unit")
@@ -99,7 +99,7 @@ def _refuse_first(
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A contiguous, read-only copy (or the array itself if it is both, and nobody else's memory)."""
+    """A contiguous, read-only copy; the array itself if it is both already and owns its memory."""
     if array.flags.c_contiguous and not array.flags.writeable and array.base is None:
         return array
     copy = np.array(array, order="C")

@@ -1,4 +1,4 @@
-"""What the commands say to their users."""
+"""Errors that a command reports in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ Place = tuple[str | int, ...]
 
 
 class UserError(ValueError):
-    """A mistake in what somebody asked a command for: one line and exit code 2. ``place`` is where it stands."""
+    """A mistake in what the user gave: a command prints one line and exits with code 2. ``place``: where in a study."""
 
     def __init__(self, message: str, place: Place = ()) -> None:
         super().__init__(message)
@@ -14,7 +14,7 @@ class UserError(ValueError):
 
 
 class FailedError(UserError):
-    """Work that was under way failed. ``trace`` says where, if in code of the user's own."""
+    """Something failed while a study was computed. ``trace``: the traceback, if in the user's own code."""
 
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
@@ -22,11 +22,11 @@ class FailedError(UserError):
 
 
 def in_a_line(error: BaseException) -> str:
-    """An error in one line, its kind named as Python does: "KeyError: 'x'"."""
-    kind, said = type(error), str(error).strip().splitlines()
-    of = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
-    name = f"{of}{kind.__qualname__}"
-    return f"{name}: {said[0]}" if said else name
+    """An error in one line, with the name that Python gives it: "KeyError: 'x'"."""
+    kind, lines = type(error), str(error).strip().splitlines()
+    module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    name = f"{module}{kind.__qualname__}"
+    return f"{name}: {lines[0]}" if lines else name
 
 
 def place_name(place: Place) -> str:

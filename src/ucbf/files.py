@@ -10,7 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
-LEFT_BEHIND = 3600.0  # seconds after which what is half written is taken to be a killed writer's
+ABANDONED = 3600.0  # seconds after which an unfinished file was left by a process that was killed
 
 
 def digest(content: bytes) -> str:
@@ -19,9 +19,9 @@ def digest(content: bytes) -> str:
 
 
 def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
-    """Write a file under another name, read it back and rename it: nobody ever sees half of it, or a damaged one.
+    """Write a file under another name, read it back and rename it: nobody ever sees an unfinished or damaged file.
 
-    keep: an earlier file stays
+    keep: leave a file that is already there as it is
     """
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
@@ -30,7 +30,7 @@ def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
         if part.read_bytes() != content:
-            raise OSError(f"{path} was not written as it should be, and an earlier one is kept; check the disk")
+            raise OSError(f"{path} does not read back as it was written; an earlier file is kept: check the disk")
         if keep:
             with contextlib.suppress(FileExistsError):
                 os.link(part, path)
@@ -42,8 +42,8 @@ def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
 
 
 def remove_parts(folder: Path, name: str | None = None) -> None:
-    """Remove what killed writers of ``name``, or of any file, left in a folder; not what somebody may be writing."""
+    """Remove unfinished files, of ``name`` or of any file in a folder, unless a process may still be writing them."""
     for part in folder.glob(f".{'*' if name is None else glob.escape(name) + '.*'}.part"):
-        with contextlib.suppress(OSError):  # another writer was faster, or it is not ours to remove
-            if time.time() - part.stat().st_mtime > LEFT_BEHIND:
+        with contextlib.suppress(OSError):  # another process removed it, or we may not
+            if time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()

@@ -30,25 +30,25 @@ class Curve(NamedTuple):
 
     @property
     def family(self) -> str:
-        """The algorithm, whatever it was told."""
+        """The algorithm, and whether it repairs f; without its other parameters."""
         run = self.runs[0]
         return str(run["agent"]) + (" repaired" if json.loads(run["agent_params"]).get("estimator") else "")
 
     @property
     def total(self) -> NDArray[np.float64]:
-        """[worlds] the regret of all episodes."""
+        """[worlds] the regret after the last episode."""
         return np.array([run["regret"] for run in self.runs])
 
 
 def panel_title(study: Study, panel: int) -> str:
-    """What distinguishes a panel: its values of the parameters that vary."""
+    """The title of a panel: its values of the parameters that vary."""
     letters = {"n_states": "S", "n_actions": "A", "horizon": "H", "max_disturbance": "W", "lipschitz": "L"}
     chosen = study.panels()[panel]
     return ", ".join(f"{letters.get(k, k)} = {chosen[k]}" for k in study.world.varied()) or study.name
 
 
 def curves_of(results: Results) -> list[Curve]:
-    """Panel by panel, agent by agent, in the order of the study."""
+    """The curves, panel by panel and agent by agent, in the order of the study."""
     rows = results.runs.to_pylist()
     episode, gap, regret = (results.curves[name].to_numpy() for name in ("episode", "gap", "regret"))
     points = len(gap) // len(rows)  # every run of a study keeps the same episodes
@@ -80,7 +80,7 @@ def interval(values: NDArray[np.float64], seed: int = 0) -> tuple[NDArray[np.flo
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
-    """A row for each panel and agent."""
+    """The table of regrets and gaps: a row for each panel and agent."""
     rows = []
     for curve in curves_of(results):
         regret = curve.total
@@ -110,10 +110,10 @@ def summary(results: Results) -> list[dict[str, Any]]:
 
 
 def paired(results: Results) -> list[dict[str, Any]]:
-    """Every agent against the first one of its panel that was told as wrong an f, world by world.
+    """Every agent compared, world by world, with the first agent of its panel that has the same model error.
 
-    The interval is of the ratio of mean regrets, the same worlds drawn for both. ``slope``: what an episode still adds
-    to the regret, over the last fifth of them.
+    The interval is of the ratio of mean regrets: the bootstrap draws the same worlds for both. ``slope`` is the mean
+    gap over the last fifth of the episodes.
     """
     rows: list[dict[str, Any]] = []
     first: dict[tuple[int, float], Curve] = {}
@@ -159,7 +159,7 @@ PAIRED = {
 
 
 def ratio_interval(pairs: NDArray[np.float64], seed: int = 0) -> tuple[float, float]:
-    """A 95 % bootstrap interval of the ratio of the means of two columns [n, 2], drawn together."""
+    """A 95 % bootstrap interval of the ratio of the means of two columns [n, 2], whose rows are drawn together."""
     n = len(pairs)
     weights = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=DRAWS) @ pairs
     low, high = np.quantile(weights[:, 0] / weights[:, 1], [0.025, 0.975])
@@ -167,7 +167,7 @@ def ratio_interval(pairs: NDArray[np.float64], seed: int = 0) -> tuple[float, fl
 
 
 def heading(results: Results) -> dict[str, str]:
-    """The columns of the summary and how people read them."""
+    """The columns of the summary that are printed, and their titles."""
     gaps = {f"gap_{k}": f"gap at {k}" for k in CHECKPOINTS if k <= results.study.episodes}
     return {
         "panel": "panel",

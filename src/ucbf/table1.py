@@ -14,7 +14,7 @@ from ucbf.kernels import loop
 from ucbf.simulation import simulate
 from ucbf.world import World, random_world
 
-PAPER = {  # regret, time, space as the paper states them; the others are not in its table
+PAPER = {  # regret, time, space as the paper states them; the last two are not in its table
     "UCBVI": ("sqrt(H²SAT) + H⁴S²A", "S²AT", "S²AH"),
     "UBEV": ("sqrt(H³SAT) + H²S³A²", "S²AT", "S²AH"),
     "UCB-H": ("sqrt(H⁴SAT)", "T", "SAH"),
@@ -23,13 +23,13 @@ PAPER = {  # regret, time, space as the paper states them; the others are not in
     "UCB-B": ("sqrt(H³SAT) + sqrt(H⁹S³A³)", "T", "SAH"),
     "UCBVI-BF": ("sqrt(H²SAT) + H⁴S²A", "S²AT", "S²AH"),
 }
-# c for which they learn within the episodes that are tried; the defaults of the others do.
+# Scales of the bonus with which these learn within the episodes measured here. The others do with their defaults.
 PRACTICAL = {"UCB-B": 0.01, "Q-EarlySettled-Advantage": 0.005, "UBEV": 0.02, "UCBVI-BF": 0.001}
 HORIZON = 5
 
 
 class Sizes(NamedTuple):
-    """What is tried."""
+    """The sizes of the worlds, and how long they are measured."""
 
     states: tuple[int, ...]  # with actions[0] actions
     actions: tuple[int, ...]  # with states[0] states
@@ -37,7 +37,7 @@ class Sizes(NamedTuple):
     regret_actions: int
     episodes: int
     worlds: int
-    seconds: float  # of every timing
+    seconds: float  # that every timing takes
 
 
 FULL = Sizes((32, 64, 128, 256), (4, 8, 16, 32, 64), (10, 20, 40, 80), 4, 3000, 12, 0.3)
@@ -55,7 +55,7 @@ class Fit(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """One algorithm: what was tried, what came of it, and the fits."""
+    """One algorithm: what was measured at each size, and the exponents fitted to it."""
 
     agent: str
     time_states: NDArray[np.float64]  # seconds a step
@@ -108,9 +108,9 @@ def _world(n_states: int, n_actions: int, seed: int) -> World:
 
 
 def _cost(name: str, n_states: int, n_actions: int, seconds: float, seed: int) -> tuple[float, float]:
-    """Seconds a step of learning alone, from episodes recorded under a random policy; bytes of what it learns with.
+    """Seconds per step of learning alone, from episodes of a random policy; bytes of the arrays that learning changes.
 
-    What agents keep for the model check is not counted: it does not grow with S times A, and is not of the table.
+    The arrays of the model check are not counted: they do not grow with S times A, and the paper's table has none.
     """
     world = _world(n_states, n_actions, seed)
     agent = _agent(name, world)
@@ -140,7 +140,7 @@ def _regret(name: str, n_states: int, n_actions: int, episodes: int, seed: int) 
 
 
 def measure_all(sizes: Sizes, seed: int = 0, progress: Callable[[int, int], object] | None = None) -> list[Measurement]:
-    """Every algorithm of the table, the paper's first."""
+    """Every algorithm of the table, those of the paper first."""
     found = []
     for done, name in enumerate(PAPER):
         found.append(measure(name, sizes, seed))
@@ -168,7 +168,7 @@ def rows(measured: list[Measurement]) -> list[dict[str, str]]:
 
 
 def numbers(measured: list[Measurement], sizes: Sizes) -> list[dict[str, Any]]:
-    """Everything that was measured, a row a number."""
+    """Everything that was measured, one row per number."""
     found: list[dict[str, Any]] = []
     for m in measured:
         for what, axis, n, values in (

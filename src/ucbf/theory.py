@@ -1,9 +1,9 @@
-"""The paper's bounds as functions. Each says what is proved and what is an order only.
+"""The paper's bounds as functions. Each docstring says what is proved, and what is an order of growth only.
 
-Values are in the user's units. Where a bound needs L and the system does not give it, the one of
+Values are in the user's units. Where a bound needs L and the system does not give it, that of
 :func:`ucbf.lipschitz.lipschitz_ahead` is taken. c and p are those of the bonus "theorem" with the clock "episode".
-c = None is the smallest for which the proof holds in so many episodes (:func:`ucbf.certificates.valid_scale`); with a
-smaller c the formulas are the same, and nothing is proved.
+c = None takes the smallest c for which the proof holds over that number of episodes
+(:func:`ucbf.certificates.valid_scale`); with a smaller c the formulas are the same, but nothing is proved.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _scale(system: System, c: float | None, t: int, p: float) -> float:
 
 
 def gap_bound(system: System, k: int, c: float | None = None, p: float = 0.01) -> float:
-    """A bound on the gap of episode k: Σ_h P_h^t / sqrt(t), t = k-1, and never more than returns can differ.
+    """A bound on the gap of episode k: Σ_h P_h^t / sqrt(t), t = k-1, and at most the largest difference of returns.
 
     Proved: V*_h - V^π_h <= V^k_h - V^π_h <= (Q^k - Q*)(s, π_k(s)) + E[(V* - V^π)_{h+1}], step by step.
     """
@@ -63,23 +63,23 @@ def gap_bound(system: System, k: int, c: float | None = None, p: float = 0.01) -
 def regret_bound(system: System, episodes: int, c: float | None = None, p: float = 0.01) -> float:
     """Theorem 1 with the constants of its proof: the sum of the gap bounds of K episodes.
 
-    Of the order sqrt(H⁶ T ι) + LζHT, T = HK; free of S and A but for the logarithm ι = log(SAH/p).
+    Of the order sqrt(H⁶ T ι) + LζHT, T = HK; it depends on S and A only through the logarithm ι = log(SAH/p).
     """
     K = whole("episodes", episodes, 1)
     return float(certificates.gap_bounds(system, np.arange(K), _scale(system, c, K, p), p).sum())
 
 
-class Horizon(NamedTuple):
-    """After ``episodes`` the policy is within the asked-for ε plus ``leftover`` of optimal."""
+class EpisodesNeeded(NamedTuple):
+    """After so many episodes the gap of the policy is at most ε + ``leftover``."""
 
     episodes: int
-    leftover: float  # what a wrong f costs for ever, of the order LζH²
+    leftover: float  # the part of the gap bound that a wrong f adds and no episode removes, of the order LζH²
 
 
-def episodes_for(system: System, epsilon: float, c: float | None = None, p: float = 0.01) -> Horizon:
+def episodes_for(system: System, epsilon: float, c: float | None = None, p: float = 0.01) -> EpisodesNeeded:
     """Theorem 2 with the constants of its proof: how many episodes make the policy (ε + O(LζH²))-optimal.
 
-    The smallest k whose gap bound, but for the part that ζ adds, is at most ε; of the order H⁷ι/ε².
+    The smallest k whose gap bound, without the part that ζ adds, is at most ε; of the order H⁷ι/ε².
     """
     asked = real("epsilon", epsilon, 0, open_low=True)
     fixed, growing = error_parts(system, 1.0, p)
@@ -87,11 +87,11 @@ def episodes_for(system: System, epsilon: float, c: float | None = None, p: floa
     def bound(t: int) -> float:
         return float(fixed.sum() * _scale(system, c, t, p) / np.sqrt(t))
 
-    return Horizon(1 + _first(bound, asked), float(growing.sum()))
+    return EpisodesNeeded(1 + _smallest(bound, asked), float(growing.sum()))
 
 
-def _first(bound: Callable[[int], float], asked: float) -> int:
-    """The smallest number, 1 or more, at which a bound that falls is at most what is asked for."""
+def _smallest(bound: Callable[[int], float], asked: float) -> int:
+    """The smallest n >= 1 for which ``bound(n)``, which falls with n, is at most ``asked``: by bisection."""
     enough = 1
     while bound(enough) > asked:
         enough *= 2
@@ -103,14 +103,16 @@ def _first(bound: Callable[[int], float], asked: float) -> int:
 
 
 def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
-    """How many episodes make the certificate of UCBVI-f (Hoeffding's form) at most ε, whatever is seen.
+    """How many episodes make the certificate of UCBVI-f (Hoeffding's form) at most ε, whatever is observed.
 
-    Proved: V^up - V^low <= 2 Σ_h γ^h range_h sqrt(log(1/δ) / 2k), range_h being how far apart what follows step h can
-    be, and δ = 6p / (π²k² · 2XH). Of the order H³ log(XHk/p) / ε²: free of S and A but for the logarithm. For ζ = 0.
+    Proved: V^up - V^low <= 2 Σ_h γ^h range_h sqrt(log(1/δ) / 2k), where range_h is the largest difference of returns
+    after step h, and δ = 6p / (π²k² · 2XH). Of the order H³ log(XHk/p) / ε²: it depends on S and A only through the
+    logarithm. For ζ = 0.
     """
     if system.model_error:
         raise ValueError(
-            f"model_error is {system.model_error:g}; a wrong f leaves an error that no number of episodes removes"
+            f"model_error is {system.model_error:g}; a wrong f leaves an error that no number of episodes removes; "
+            "pass a system with model_error=0"
         )
     asked, p = real("epsilon", epsilon, 0, open_low=True), real("p", p, 0, 1, open_low=True)
     H, units, X = system.horizon, units_of(system), system.mechanics.n_after
@@ -119,14 +121,14 @@ def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
     def bound(k: int) -> float:
         return width * float(np.sqrt(log_share(k, 2 * X * H, p) / (2 * k)))
 
-    return max(2, _first(bound, asked))
+    return max(2, _smallest(bound, asked))
 
 
 def lipschitz_constants(system: System) -> dict[str, float]:
-    """Lipschitz constants in the state of f, r and landing, and the L for V* that they give (proved).
+    """Lipschitz constants of f, r and landing in the state, and the L for V* that they give (proved).
 
-    L_h <= L_r + L_f (L_landing + γ L_{h+1}), never more than returns can differ; where neighbours may have other
-    actions or wrap to the other end, the difference of returns is all that can be said.
+    L_h <= L_r + L_f (L_landing + γ L_{h+1}), and at most the largest difference of returns. Where neighbouring states
+    have different actions, or wrap to the other end, only the largest difference of returns is a bound.
     """
     landing = 0.0 if system.landing is None else steepest(system.landing)
     bound = lipschitz_of(system.replace(lipschitz=None), units_of(system))
@@ -134,7 +136,7 @@ def lipschitz_constants(system: System) -> dict[str, float]:
 
 
 def measured_lipschitz(world: World) -> float:
-    """The smallest L for V* of a solved world: the largest difference of neighbours, across the seam if states wrap."""
+    """The smallest L for V* of a world: the largest difference of neighbours, the two ends included if states wrap."""
     v = optimal(world).v
     steps = [np.abs(np.diff(v, axis=1))]
     if world.system.boundary == "wrap":
