@@ -60,7 +60,7 @@ def learn_hidden() -> None:
         horizon=3, capacity=6, max_buy=4, max_sell=2, min_demand=-3, max_demand=4, prices=(1.0, 3.0, 2.0),
         shortage_price=8, spill_price=-2,
     )  # fmt: skip
-    systems: dict[str, tuple[ucbf.systems.Ready, list[float] | None]] = {
+    systems: dict[str, tuple[ucbf.systems.Preset, list[float] | None]] = {
         "a week, bell-shaped demand": (inventory(), None),
         "a week, demand 0 to 8 alike": (inventory(max_demand=8), [1 / 9] * 9),
         "a week, mostly no demand": (inventory(max_demand=8), [0.6] + [0.05] * 8),
@@ -68,8 +68,8 @@ def learn_hidden() -> None:
     }
     print(f"\nnothing is shown of what an edge hides: profit missed after 3000 episodes, of {SEEDS} seeds, in percent")
     print(f"{'':34}{'UCBVI-f, mean':>14}{'worst':>9}{'UCB-f, mean':>13}{'worst':>9}")
-    for name, (ready, pmf) in systems.items():
-        world = ready.world(None if pmf is None else ucbf.Disturbance(pmf))
+    for name, (preset, pmf) in systems.items():
+        world = preset.world(None if pmf is None else ucbf.Disturbance(pmf))
         best, cells = abs(float(world.start @ ucbf.optimal(world).v[0])), []
         for agent in (ucbf.UCBVIf, ucbf.UCBf):
             with warnings.catch_warnings():

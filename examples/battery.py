@@ -21,7 +21,7 @@ def main(picture: Path = Path("results") / "battery.png") -> ucbf.Advice:
     days = data.episodes(data.read_series(DATA / "power.csv", "demand_gwh"), horizon=24)
     prices = data.episodes(data.read_series(DATA / "power.csv", "price_eur_per_mwh"), horizon=24)
     storage = systems.Battery(capacity=20, max_buy=45, min_demand=15, max_demand=45, shortage_price=200)
-    found = ucbf.advise(storage, days, changes=[{"prices": tuple(day)} for day in prices.amounts.tolist()])
+    found = ucbf.learn(storage, days, changes=[{"prices": tuple(day)} for day in prices.values.tolist()])
     print(advice.summary(found))
     picture.parent.mkdir(parents=True, exist_ok=True)
     figures.advice_figure(found).savefig(picture, dpi=160)

@@ -23,7 +23,7 @@ def fulda() -> ucbf.Advice:
         unit=10, capacity=300, max_inflow=440, max_release=200,
         value=WINTER_POWER, target=20, shortage_cost=10, spill_cost=1,
     )  # fmt: skip
-    return ucbf.advise(dam, data.episodes(data.read_series(DATA / "fulda.csv", least=0), horizon=12))
+    return ucbf.learn(dam, data.episodes(data.read_series(DATA / "fulda.csv", least=0), horizon=12))
 
 
 def nile() -> ucbf.Advice:
@@ -31,7 +31,7 @@ def nile() -> ucbf.Advice:
     dam = systems.Reservoir(
         unit=50, horizon=5, capacity=2500, max_inflow=2000, max_release=2000, target=900, shortage_cost=1, spill_cost=1
     )
-    return ucbf.advise(dam, data.episodes(data.read_series(DATA / "nile.csv", least=0), horizon=5))
+    return ucbf.learn(dam, data.episodes(data.read_series(DATA / "nile.csv", least=0), horizon=5))
 
 
 def main(picture: Path = Path("results") / "dam.png") -> list[ucbf.Advice]:

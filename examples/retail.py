@@ -24,7 +24,7 @@ def main(picture: Path = Path("results") / "retail.png") -> ucbf.Advice:
     shop = systems.Inventory(
         capacity=2400, max_demand=1800, unit=20, price=12, unit_cost=8, order_cost=150, holding=0.05
     )
-    found = ucbf.advise(shop, weeks)
+    found = ucbf.learn(shop, weeks)
     print(advice.summary(found))
     picture.parent.mkdir(parents=True, exist_ok=True)
     figures.advice_figure(found).savefig(picture, dpi=160)

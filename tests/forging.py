@@ -202,7 +202,7 @@ def use(agent):
         warnings.simplefilter("ignore")
         if isinstance(agent, ucbf.Controller):
             str(agent.policy)
-            agent.act(0, float(agent.agent.system.states[0] * agent.ready.unit))
+            agent.act(0, float(agent.agent.system.states[0] * agent.preset.unit))
             agent = agent.agent
         return _use(agent) if agent.system.space.is_line else _use_in_a_box(agent)
 

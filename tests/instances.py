@@ -66,7 +66,7 @@ def snyder_shen():
         reward=lambda stock, order: -1.0 * order - np.vectorize(period)(stock + order),
         terminal=lambda stock: -(hold * np.maximum(stock, 0) + short * np.maximum(-stock, 0)),
     )
-    law = store.disturbance(ucbf.Disturbance(pmf / pmf.sum(), low=int(demand[0])))
+    law = store.disturbance_distribution(ucbf.Disturbance(pmf / pmf.sum(), low=int(demand[0])))
     return ucbf.World(system, law, start=0), -234.8279376
 
 

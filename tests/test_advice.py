@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 
 import ucbf
 from ucbf import advice, data
-from ucbf.advice import doubts, nice, outliers, rounding, suggested
-from ucbf.advice.advise import LEAST, half_interval
-from ucbf.advice.doubts import _few, _uneven, change, number, trend
-from ucbf.advice.history import History
-from ucbf.advice.page import _of_the_comparison, _of_the_data, _of_the_parameters, summary
+from ucbf.advice import find_caveats, nice_ceiling, rounding_effect, suggested_parameters
+from ucbf.advice.caveats import _few_episodes, _unequal_spread
+from ucbf.advice.drift import FEWEST_FOR_TREND, change, trend
+from ucbf.advice.judging import FEWEST_EPISODES, half_interval
+from ucbf.advice.page import _comparison_section, _data_section, _parameters_section, summary
+from ucbf.advice.resampling import resampled_distribution
+from ucbf.advice.training import Training, empirical_shares
+from ucbf.advice.wording import show_number
+from ucbf.data.outliers import outliers
 from ucbf.systems import Inventory, Queue, Reservoir
 
 UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
@@ -72,13 +76,13 @@ def test_few_numbers_have_no_outliers():
 
 def test_rounding_by_hand():
     # 1, 5, 1, 5 become 0, 4, 0, 4 in multiples of 4: the mean falls from 3 to 2, the spread stays 2.
-    done = rounding(np.array([1.0, 5, 1, 5]), 4)
+    done = rounding_effect(np.array([1.0, 5, 1, 5]), 4)
     assert done.mean == (3, 2)
     assert done.spread == (2, 2)
-    assert not done.unnoticed
-    assert done.useless
+    assert not done.negligible
+    assert done.too_large
     # By steps: the first is always 3, which becomes 4; the second 8 or 12, which stay.
-    done = rounding(np.array([[3.0, 8], [3, 12], [3, 8], [3, 12]]), 4)
+    done = rounding_effect(np.array([[3.0, 8], [3, 12], [3, 8], [3, 12]]), 4)
     assert done.mean == (6.5, 7)
     assert done.spread == pytest.approx((np.sqrt(2), np.sqrt(2)))
     assert done.step == pytest.approx(1 / 3)
@@ -94,7 +98,7 @@ def test_a_unit_that_is_chosen_hides_nothing(seed, mean, broken, outlier):
     odd = amounts.copy()
     odd[7, 3] = np.rint(outlier * max(mean, 1))
     for table in (amounts, odd):
-        unit = suggested(Inventory, table, {"max_demand": 1e9})["unit"]
+        unit = suggested_parameters(Inventory, table, {"max_demand": 1e9})["unit"]
         rounded = np.rint(amounts / unit) * unit
         assert abs(rounded.mean() / amounts.mean() - 1) < 0.03
         assert abs(rounded.std() / amounts.std() - 1) < 0.06
@@ -103,39 +107,41 @@ def test_a_unit_that_is_chosen_hides_nothing(seed, mean, broken, outlier):
 def test_sizes_fit_the_bulk_and_the_range_takes_in_all():
     amounts = poisson()
     amounts[5, 2] = 900
-    usual = suggested(Inventory, np.delete(amounts, 5, axis=0), {})
-    found = suggested(Inventory, amounts, {})
+    usual = suggested_parameters(Inventory, np.delete(amounts, 5, axis=0), {})
+    found = suggested_parameters(Inventory, amounts, {})
     assert found["unit"] == 1
     assert found["capacity"] == usual["capacity"]
     assert found["max_demand"] == 900
     amounts[5, 2] = 1e9
     with pytest.raises(ucbf.data.UserError, match=r"one demand is 1e\+09, the largest of the others 18"):
-        suggested(Inventory, amounts, {})
-    assert suggested(Inventory, amounts, {"max_demand": 50})["max_demand"] == 50
+        suggested_parameters(Inventory, amounts, {})
+    assert suggested_parameters(Inventory, amounts, {"max_demand": 50})["max_demand"] == 50
 
 
 def test_a_unit_that_nobody_gave_suits_the_sizes_that_were_given():
     amounts = poisson(70)  # by itself the unit would be 2 or 5
-    assert suggested(Queue, amounts, {})["unit"] == 5
-    assert suggested(Queue, amounts, {"service": (0.0, 5, 10)})["unit"] == 5
-    assert suggested(Queue, amounts, {"service": (0.0, 6, 10)})["unit"] == 2
-    assert suggested(Queue, amounts, {"service": (0.0, 5, 11)})["unit"] == 1
+    assert suggested_parameters(Queue, amounts, {})["unit"] == 5
+    assert suggested_parameters(Queue, amounts, {"service": (0.0, 5, 10)})["unit"] == 5
+    assert suggested_parameters(Queue, amounts, {"service": (0.0, 6, 10)})["unit"] == 2
+    assert suggested_parameters(Queue, amounts, {"service": (0.0, 5, 11)})["unit"] == 1
     flows = np.random.default_rng(0).gamma(9.0, 1.0, (40, 12))
-    assert suggested(Reservoir, flows, {"capacity": 40.3})["unit"] == pytest.approx(0.1)
+    assert suggested_parameters(Reservoir, flows, {"capacity": 40.3})["unit"] == pytest.approx(0.1)
 
 
 def test_nice_numbers():
-    assert [nice(x) for x in (0.03, 1, 1.1, 6, 20.1)] == [0.05, 1, 2, 10, 50]
+    assert [nice_ceiling(x) for x in (0.03, 1, 1.1, 6, 20.1)] == [0.05, 1, 2, 10, 50]
 
 
 def test_a_unit_that_changes_the_demand_too_much_is_refused():
     for unit, fine in ((1, True), (2, True), (6, False)):
         shop = Inventory(unit=unit, capacity=36, max_demand=24)
         if fine:
-            ucbf.advise(shop, weeks(poisson()))
+            ucbf.learn(shop, weeks(poisson()))
             continue
-        with pytest.raises(ucbf.data.UserError, match="a unit of 6 rounds every demand too: .* not the size of a pack"):
-            ucbf.advise(shop, weeks(poisson()))
+        with pytest.raises(
+            ucbf.data.UserError, match="a unit of 6 is too coarse for the demand: .* not the size of a pack"
+        ):
+            ucbf.learn(shop, weeks(poisson()))
 
 
 def test_one_mistyped_cell_changes_the_policy_by_nothing(tmp_path):
@@ -176,14 +182,14 @@ def test_an_interval_by_students_t():
 
 def test_nothing_is_said_against_a_series_that_is_as_assumed():
     for seed in range(4):
-        assert doubts(ucbf.advise(Inventory(capacity=40, max_demand=30), weeks(poisson(seed=seed)))) == []
+        assert find_caveats(ucbf.learn(Inventory(capacity=40, max_demand=30), weeks(poisson(seed=seed)))) == []
 
 
 def test_a_rule_that_did_better_is_the_headline():
     # Demand falls to a fifth just where judging begins: the plan for the mean orders less, and loses less.
     fallen = np.concatenate([poisson(20, 42), poisson(4, 18, seed=1)])
-    found = ucbf.advise(Inventory(capacity=60, max_demand=50, price=9, unit_cost=4, holding=2), weeks(fallen))
-    said = doubts(found)
+    found = ucbf.learn(Inventory(capacity=60, max_demand=50, price=9, unit_cost=4, holding=2), weeks(fallen))
+    said = find_caveats(found)
     row = next(row for row in found.comparison() if row["policy"] == "certainty-equivalent")
     assert row["high"] < 0
     assert said[0].startswith("A simple rule did better: in the 18 episodes that followed, certainty-equivalent got ")
@@ -196,21 +202,21 @@ def test_a_rule_that_did_better_is_the_headline():
 
 
 def test_what_is_expected_and_what_came_must_agree():
-    found = ucbf.advise(Inventory(capacity=60, max_demand=50), weeks(np.concatenate([poisson(6, 42), poisson(9, 18)])))
+    found = ucbf.learn(Inventory(capacity=60, max_demand=50), weeks(np.concatenate([poisson(6, 42), poisson(9, 18)])))
     came = found.rewards["learned"]
     assert abs(came.mean() - found.value) > half_interval(came, others=42)
-    assert any(text.startswith("Expected were") for text in doubts(found))
+    assert any(text.startswith("Expected were") for text in find_caveats(found))
 
 
 def test_a_trend_is_named():
     rising = np.random.default_rng(0).poisson(np.linspace(4, 12, 60)[:, None], (60, 7))
-    found = ucbf.advise(Inventory(capacity=60, max_demand=50), weeks(rising))
-    assert any("The demand rises in the episodes that were learned from" in text for text in doubts(found))
+    found = ucbf.learn(Inventory(capacity=60, max_demand=50), weeks(rising))
+    assert any("The demand rises in the episodes that were learned from" in text for text in find_caveats(found))
     # Ten episodes of 1 and 3, 2 and 4, ..., 10 and 12: they rise by 9, of a mean of 6.5.
     line = trend(weeks([[k + 1.0, k + 3] for k in range(10)], 2))
     assert line.share == pytest.approx(9 / 6.5)
-    assert line.found
-    assert not trend(weeks(poisson())).found
+    assert line.significant
+    assert not trend(weeks(poisson())).significant
 
 
 def test_a_change_by_hand():
@@ -220,14 +226,14 @@ def test_a_change_by_hand():
     found = change(before, after)
     assert found.share == pytest.approx(2 / 4)
     assert found.p == pytest.approx(0.103, abs=0.001)
-    assert not found.found
+    assert not found.significant
 
 
 def test_dependence_and_rounding_are_said_first_too():
     rng = np.random.default_rng(0)
     level = 10 + 6 * np.sin(np.arange(420) / 11)
-    found = ucbf.advise(Inventory(capacity=60, max_demand=50, unit=5), weeks(rng.poisson(level)))
-    text = "\n".join(doubts(found))
+    found = ucbf.learn(Inventory(capacity=60, max_demand=50, unit=5), weeks(rng.poisson(level)))
+    text = "\n".join(find_caveats(found))
     assert "What is assumed does not hold: the steps are NOT independent" in text
     assert "The demand was rounded: multiples of 5 turn a mean of" in text
 
@@ -244,14 +250,14 @@ def alternating(K=60):
 def test_weeks_to_come_are_like_those_of_the_past_not_like_the_last():
     profile, demand = alternating()
     changes = [{"profile": list(p)} for p in profile]
-    found = ucbf.advise(
+    found = ucbf.learn(
         Inventory(capacity=60, max_demand=20, order_cost=10), weeks(demand), changes=changes, ongoing=True
     )
     assert found.value == pytest.approx(found.rewards["learned"].mean(), rel=0.05)
     again = found.policy_for(profile=list(profile[-1]))
     np.testing.assert_array_equal(again.actions, found.policy.actions)
     quiet = found.policy_for(profile=list(profile[-2]))
-    np.testing.assert_array_equal(quiet.actions, found.compared.day(len(profile) - 2).policy.actions)
+    np.testing.assert_array_equal(quiet.actions, found.planner.episode(len(profile) - 2).policy.actions)
     assert (quiet.actions != again.actions).any()
 
 
@@ -259,11 +265,11 @@ def test_a_law_moves_with_the_profile_of_the_day_that_is_asked_for():
     # Around 10 the demand is 8 to 12, around 2 it is 0 to 4, and what would be below 0 is 0: of a day with 1, also 0 to
     # 3.
     profile, demand = alternating()
-    found = ucbf.advise(
+    found = ucbf.learn(
         Inventory(capacity=60, max_demand=20), weeks(demand), changes=[{"profile": list(p)} for p in profile]
     )
-    day = found.compared.day_of(found.ready.replace(profile=[1.0] * 7), "", "")
-    law = day.amounts
+    day = found.planner.advice_for(found.preset.replace(profile=[1.0] * 7), "")
+    law = day.amount_distribution
     occurs = law.values[law.pmf[0] > 0]
     assert (occurs.min(), occurs.max()) == (0, 3)
     np.testing.assert_array_equal(found.policy_for(profile=[1.0] * 7).actions, day.policy.actions)
@@ -273,46 +279,51 @@ def test_a_law_moves_with_the_profile_of_the_day_that_is_asked_for():
 
 
 def test_eight_episodes_are_no_first_guess():
-    assert _few(SimpleNamespace(training=range(LEAST))) == ""
-    said = _few(SimpleNamespace(training=range(LEAST - 1)))
-    assert said == f"Learned from {LEAST - 1} episodes: take it as a first guess."
+    assert _few_episodes(SimpleNamespace(training=range(FEWEST_EPISODES))) == ""
+    said = _few_episodes(SimpleNamespace(training=range(FEWEST_EPISODES - 1)))
+    assert said == f"Learned from {FEWEST_EPISODES - 1} episodes: take it as a first guess."
 
 
 def test_what_is_proved_is_said_of_the_state_it_starts_in():
-    ready = Inventory(capacity=12, backlog=6, max_demand=6, order_cost=1, horizon=7)
-    found = ucbf.advise(ready, weeks(poisson(2, K=30).clip(0, 6)), start=3)
+    preset = Inventory(capacity=12, backlog=6, max_demand=6, order_cost=1, horizon=7)
+    found = ucbf.learn(preset, weeks(poisson(2, K=30).clip(0, 6)), start=3)
     gap = found.certificate.gap
-    assert ready.system.state_offset < 0
-    assert gap[3 - ready.system.state_offset] != gap[3 + ready.system.state_offset]
-    proved = f"no policy gets more than {number(float(gap[3 - ready.system.state_offset]))} an episode above it"
+    assert preset.system.state_offset < 0
+    assert gap[3 - preset.system.state_offset] != gap[3 + preset.system.state_offset]
+    proved = f"no policy gets more than {show_number(float(gap[3 - preset.system.state_offset]))} an episode above it"
     assert proved in " ".join(summary(found).split())
 
 
 def test_progress_ends_when_the_work_does():
     told = []
     shop = Inventory(capacity=20, max_demand=9)
-    ucbf.advise(shop, weeks(poisson(3, K=30).clip(0, 9)), progress=lambda *n: told.append(n))
+    ucbf.learn(shop, weeks(poisson(3, K=30).clip(0, 9)), progress=lambda *n: told.append(n))
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert {total for _, total in told} == {len(told)}
 
 
-@pytest.mark.parametrize(("pooled", "K", "uneven"), [(True, 30, True), (False, 30, False), (True, LEAST - 1, False)])
+@pytest.mark.parametrize(
+    ("pooled", "K", "uneven"), [(True, 30, True), (False, 30, False), (True, FEWEST_EPISODES - 1, False)]
+)
 def test_an_uneven_spread_is_said_where_one_law_serves_all_steps(pooled, K, uneven):
     rng = np.random.default_rng(0)
     amounts = np.stack([rng.integers(0, high, K) for high in (2, 2, 20)], axis=1)
     episodes = weeks(amounts, 3)
     advice = SimpleNamespace(
-        pooled=pooled, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), ready=SimpleNamespace(unit=1)
+        pooled=pooled,
+        training=episodes,
+        last=SimpleNamespace(kind=episodes.kinds[-1]),
+        preset=SimpleNamespace(unit=1),
     )
-    assert ("NOT the same" in _uneven(advice)) == uneven
+    assert ("NOT the same" in _unequal_spread(advice)) == uneven
 
 
 def test_a_trend_needs_eight_episodes_and_something_that_moves():
     def rising(K):
         return weeks(np.arange(K)[:, None] + np.tile([0, 1, 0], (K, 1)), 3)
 
-    assert trend(rising(LEAST)).p < 1e-6
-    assert trend(rising(LEAST - 1)).p == 1
+    assert trend(rising(FEWEST_FOR_TREND)).p < 1e-6
+    assert trend(rising(FEWEST_FOR_TREND - 1)).p == 1
     assert trend(weeks(np.ones((20, 3)), 3)).p == 1
 
 
@@ -324,26 +335,26 @@ def rows_of(*rules):
 
 def test_who_is_better_is_said_of_eight_episodes_and_more():
     rules = rows_of(("ahead", -3, -1), ("touching", 0, 2), ("even", -2, 0), ("behind", 1, 2))
-    said = _of_the_comparison(SimpleNamespace(comparison=lambda: rules, test=range(LEAST)))
+    said = _comparison_section(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES)))
     assert "Better than the learned policy: ahead; not to be told apart from it: touching, even; worse: behind." in said
-    few = _of_the_comparison(SimpleNamespace(comparison=lambda: rules, test=range(LEAST - 1)))
-    assert f"So few episodes ({LEAST - 1}) do not settle who is better." in few
+    few = _comparison_section(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES - 1)))
+    assert f"So few episodes ({FEWEST_EPISODES - 1}) do not settle who is better." in few
 
 
 def test_what_was_rounded_is_counted_on_the_page():
     episodes = weeks([[2, 4, 5], [6, 7, 8]], 3)
     first, rest = episodes.split(0.5)
-    ready = SimpleNamespace(unit=2, kind="shop", horizon=3)
-    said = _of_the_data(SimpleNamespace(ready=ready, training=first, test=rest))
+    preset = SimpleNamespace(unit=2, kind="shop", horizon=3)
+    said = _data_section(SimpleNamespace(preset=preset, training=first, test=rest))
     assert "2 values rounded to multiples of 2." in said
-    ready.unit = 1
-    assert "rounded" not in _of_the_data(SimpleNamespace(ready=ready, training=first, test=rest))
+    preset.unit = 1
+    assert "rounded" not in _data_section(SimpleNamespace(preset=preset, training=first, test=rest))
 
 
 def test_parameters_are_told_from_what_is_assumed():
     shop = Inventory(capacity=20, max_demand=9)
-    assert "assumed" not in _of_the_parameters(SimpleNamespace(ready=shop), None)
-    said = _of_the_parameters(SimpleNamespace(ready=shop), {"capacity"})
+    assert "assumed" not in _parameters_section(SimpleNamespace(preset=shop), None)
+    said = _parameters_section(SimpleNamespace(preset=shop), {"capacity"})
     assert said.startswith("With capacity 20")
     assert "Not given, and assumed: " in said
 
@@ -352,11 +363,11 @@ def test_means_of_the_steps_are_taken_unless_they_were_given():
     episodes = weeks(poisson(3, K=30).clip(0, 9))
     shop, profile = Inventory(capacity=20, max_demand=9), (3.0,) * 7
     changes = [{"profile": list(profile)}] * 30
-    assert History(shop, episodes, 0.7, True, None).profiles
-    assert not History(shop, episodes, 0.7, False, None).profiles
-    assert not History(shop.replace(profile=profile), episodes, 0.7, True, None).profiles
-    assert not History(shop, episodes, 0.7, True, changes).profiles
-    assert History(shop, episodes, 0.7, True, [{"price": 9.0}] * 30).profiles
+    assert Training(shop, episodes, 0.7, True, None).profiles
+    assert not Training(shop, episodes, 0.7, False, None).profiles
+    assert not Training(shop.replace(profile=profile), episodes, 0.7, True, None).profiles
+    assert not Training(shop, episodes, 0.7, True, changes).profiles
+    assert Training(shop, episodes, 0.7, True, [{"price": 9.0}] * 30).profiles
 
 
 def test_a_spread_below_the_unit_is_no_spread():
@@ -364,16 +375,16 @@ def test_a_spread_below_the_unit_is_no_spread():
     amounts = np.array([[5 + 0.1 * (-1) ** k, 5 + 0.4 * (-1) ** k] for k in range(20)])
     episodes = weeks(amounts, 2)
     advice = SimpleNamespace(
-        pooled=True, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), ready=SimpleNamespace(unit=1)
+        pooled=True, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), preset=SimpleNamespace(unit=1)
     )
-    assert _uneven(advice) == ""
-    advice.ready.unit = 0.1
-    assert "NOT the same" in _uneven(advice)
+    assert _unequal_spread(advice) == ""
+    advice.preset.unit = 0.1
+    assert "NOT the same" in _unequal_spread(advice)
 
 
 def test_all_that_happened_may_be_learned_from():
     shop = Inventory(capacity=20, max_demand=9)
-    found = ucbf.advise(shop, weeks(poisson(3, K=4).clip(0, 9)), train=1.0)
+    found = ucbf.learn(shop, weeks(poisson(3, K=4).clip(0, 9)), train=1.0)
     assert found.comparison() == []
     assert "Nothing: all episodes were learned from." in summary(found)
 
@@ -381,6 +392,33 @@ def test_all_that_happened_may_be_learned_from():
 def test_a_resampled_history_has_means_of_its_own():
     # Weeks of 2 a day and of 8 a day in turn. Around the means of the quiet weeks alone nothing is left: W is 0.
     episodes = weeks(np.tile([[2.0], [8.0]], (10, 7)))
-    history = History(Inventory(capacity=20, max_demand=9), episodes, 1.0, True, None)
-    law = history.counted(np.repeat(np.arange(0, 20, 2), 2), episodes.kinds[0]).law
+    training = Training(Inventory(capacity=20, max_demand=9), episodes, 1.0, True, None)
+    drawn = np.repeat(np.arange(0, 20, 2), 2)
+    law = resampled_distribution(training, episodes.kinds[0], drawn, training.profiles_of(drawn))
     assert law.pmf[0, -law.low] == 1
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_shares_are_what_an_agent_believes_that_counted_the_same(pooled):
+    shop = Inventory(capacity=20, max_demand=15)
+    w = shop.disturbances(poisson(6).clip(0, 15))
+    agent = ucbf.UCBVIf(shop.system, stationary=pooled)
+    agent.warm_start(w)
+    found = empirical_shares(w, shop.system, pooled)
+    assert found.low == agent.law.low
+    np.testing.assert_array_equal(found.pmf, agent.law.pmf)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_resampling_builds_no_agents_and_no_systems(pooled, monkeypatch):
+    built = []
+    for kind in (ucbf.UCBVIf, ucbf.System):
+
+        def init(self, *given, kind=kind, build=kind.__init__, **named):
+            built.append(kind)
+            build(self, *given, **named)
+
+        monkeypatch.setattr(kind, "__init__", init)
+    ucbf.learn(Inventory(capacity=20, max_demand=15), weeks(poisson(6)), pooled=pooled, ongoing=False)
+    # One agent certifies, one goes on learning in the test episodes, one is for the user.
+    assert (built.count(ucbf.UCBVIf), built.count(ucbf.System)) == (3, 1)

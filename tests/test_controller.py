@@ -5,7 +5,7 @@ import pytest
 
 import forging
 import ucbf
-from ucbf.systems import Battery, Inventory, Queue, Ready
+from ucbf.systems import Battery, Inventory, Preset, Queue
 
 
 def shop(**more):
@@ -13,8 +13,8 @@ def shop(**more):
 
 
 def test_states_orders_and_demand_are_in_the_users_units():
-    ready = shop()
-    agent, controller = ucbf.UCBVIf(ready.system), ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+    preset = shop()
+    agent, controller = ucbf.UCBVIf(preset.system), ucbf.Controller(preset, ucbf.UCBVIf(preset.system))
     # 10 on the shelf and 12 ordered are 5 + 6; 8 asked for are 4; 14 are left, 7.
     controller.observe(0, 10, 12, 14, amount=8)
     agent.observe(0, 5, 6, 7, disturbance=-4)
@@ -25,7 +25,7 @@ def test_states_orders_and_demand_are_in_the_users_units():
         np.testing.assert_array_equal(array, controller.agent.state[name], err_msg=name)
     assert controller.act(0, 10) == 2 * agent.act(0, 5)
     assert controller.act(2, 0) == 2 * agent.act(2, 0)
-    assert str(controller.policy) == str(ready.policy(agent))
+    assert str(controller.policy) == str(preset.policy(agent))
 
 
 def test_amounts_that_do_not_fit_the_unit_are_rounded():
@@ -39,17 +39,17 @@ def test_amounts_that_do_not_fit_the_unit_are_rounded():
 
 
 def test_a_profile_is_taken_into_account():
-    ready = shop(profile=(6.0, 8.0, 10.0))
-    controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+    preset = shop(profile=(6.0, 8.0, 10.0))
+    controller = ucbf.Controller(preset, ucbf.UCBVIf(preset.system))
     controller.observe(1, 20, 0, 10, amount=10)  # 8 were expected, 10 came: W is -1 unit
     assert controller.agent.law.mean(1) == -1
 
 
 def test_of_equally_good_orders_the_lowest_is_taken_as_in_the_table():
-    ready = shop(price=5, unit_cost=5, holding=0, salvage=5)  # nothing is earned, whatever is ordered
-    agent = ucbf.UCBVIf(ready.system)
+    preset = shop(price=5, unit_cost=5, holding=0, salvage=5)  # nothing is earned, whatever is ordered
+    agent = ucbf.UCBVIf(preset.system)
     agent.warm_start(-np.random.default_rng(0).integers(0, 10, (30, 3)))
-    controller = ucbf.Controller(ready, agent)
+    controller = ucbf.Controller(preset, agent)
     table = {(row["day"], row["stock"]): row["order"] for row in controller.policy.rows()}
     for h in range(3):
         for stock in range(0, 42, 2):
@@ -57,13 +57,13 @@ def test_of_equally_good_orders_the_lowest_is_taken_as_in_the_table():
 
 
 def test_a_saved_controller_acts_in_the_same_units(tmp_path):
-    ready = shop(profile=(6.0, 8.0, 10.0))
-    controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system.replace(terminal=np.arange(21.0))))
+    preset = shop(profile=(6.0, 8.0, 10.0))
+    controller = ucbf.Controller(preset, ucbf.UCBVIf(preset.system.replace(terminal=np.arange(21.0))))
     controller.observe(0, 10, 12, 14, amount=8)
     controller.save(tmp_path / "agent.npz")
     again = ucbf.load(tmp_path / "agent.npz")
     assert isinstance(again, ucbf.Controller)
-    assert again.ready == ready
+    assert again.preset == preset
     assert [again.act(h, s) for h in range(3) for s in range(41)] == [
         controller.act(h, s) for h in range(3) for s in range(41)
     ]
@@ -80,13 +80,13 @@ class Kiosk(Inventory):
 
 
 def test_a_controller_of_ones_own_system_is_loaded_with_its_class(tmp_path):
-    ready = Kiosk(capacity=5, max_demand=3)
-    ucbf.Controller(ready, ucbf.UCBVIf(ready.system)).save(tmp_path / "kiosk.npz")
-    with pytest.raises(ValueError, match="is of the system 'kiosk'; pass its class"):
+    preset = Kiosk(capacity=5, max_demand=3)
+    ucbf.Controller(preset, ucbf.UCBVIf(preset.system)).save(tmp_path / "kiosk.npz")
+    with pytest.raises(ValueError, match="is of the preset 'kiosk'; pass its class"):
         ucbf.load(tmp_path / "kiosk.npz")
-    assert ucbf.load(tmp_path / "kiosk.npz", ready=Kiosk).ready == ready
-    with pytest.raises(ValueError, match="is of the system 'kiosk'"):
-        ucbf.load(tmp_path / "kiosk.npz", ready=Inventory)
+    assert ucbf.load(tmp_path / "kiosk.npz", preset=Kiosk).preset == preset
+    with pytest.raises(ValueError, match="is of the preset 'kiosk'"):
+        ucbf.load(tmp_path / "kiosk.npz", preset=Inventory)
 
 
 def test_a_plain_agent_is_loaded_as_one(tmp_path):
@@ -94,11 +94,11 @@ def test_a_plain_agent_is_loaded_as_one(tmp_path):
     assert isinstance(ucbf.load(tmp_path / "agent.npz"), ucbf.UCBVIf)
 
 
-@pytest.mark.parametrize("ready", [shop(), Battery(horizon=2, unit=2, max_sell=4, capacity=8), Queue(unit=2)])
-def test_every_ready_system_can_be_controlled(ready: Ready):
-    controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
-    state = ready.system.states[-1] * ready.unit
-    assert controller.act(0, state) in ready.action_amounts
+@pytest.mark.parametrize("preset", [shop(), Battery(horizon=2, unit=2, max_sell=4, capacity=8), Queue(unit=2)])
+def test_every_preset_can_be_controlled(preset: Preset):
+    controller = ucbf.Controller(preset, ucbf.UCBVIf(preset.system))
+    state = preset.system.states[-1] * preset.unit
+    assert controller.act(0, state) in preset.action_quantities
 
 
 def test_mistakes_are_named_in_the_users_units():
@@ -109,7 +109,7 @@ def test_mistakes_are_named_in_the_users_units():
         (lambda: controller.observe(0, 10, 99, 14), "order is 99; it must be 0 to 40"),
         (lambda: controller.observe(0, 10, 12, 14, amount=60), "demand is 60; it must be 0 to 20"),
         (lambda: ucbf.Controller(shop(), ucbf.UCBH(shop().system)), "give an agent that is told f"),
-        (lambda: ucbf.Controller(shop(capacity=20), ucbf.UCBVIf(shop().system)), "build it from ready.system"),
+        (lambda: ucbf.Controller(shop(capacity=20), ucbf.UCBVIf(shop().system)), "build it from preset.system"),
         (lambda: ucbf.Controller(shop().system, None), "give one of ucbf.systems"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
@@ -117,13 +117,13 @@ def test_mistakes_are_named_in_the_users_units():
 
 
 def test_an_amount_may_be_as_far_beyond_its_range_as_rounding_goes():
-    ready = shop()
-    for amount in (ready.amount_range[1] + 0.4 * ready.unit, ready.amount_range[0] - 0.4 * ready.unit):
-        controller = ucbf.Controller(ready, ucbf.UCBVIf(ready.system))
+    preset = shop()
+    for amount in (preset.amount_range[1] + 0.4 * preset.unit, preset.amount_range[0] - 0.4 * preset.unit):
+        controller = ucbf.Controller(preset, ucbf.UCBVIf(preset.system))
         demand = min(max(amount, 0), 20)
         controller.observe(0, 40, 0, max(40 - demand, 0), amount=amount)
         assert controller.agent.learner.visits[0] == 1
-    for amount in (ready.amount_range[1] + 0.6 * ready.unit, ready.amount_range[0] - 0.6 * ready.unit):
+    for amount in (preset.amount_range[1] + 0.6 * preset.unit, preset.amount_range[0] - 0.6 * preset.unit):
         with pytest.raises(ValueError, match="it must be 0 to 20"):
             controller.observe(0, 40, 0, 20, amount=amount)
 
@@ -142,8 +142,8 @@ def test_forged_units_are_refused_or_harmless(tmp_path):
 
 
 def test_units_of_another_horizon_are_refused_before_tables_are_made(tmp_path):
-    path, ready = tmp_path / "agent", shop()
-    ucbf.Controller(ready, ucbf.UCBVIf(ready.system)).save(path)
+    path, preset = tmp_path / "agent", shop()
+    ucbf.Controller(preset, ucbf.UCBVIf(preset.system)).save(path)
     header, arrays = forging.contents(path)
     header["preset"][1]["horizon"] = 10**6
     path.write_bytes(forging.sealed(header, arrays))

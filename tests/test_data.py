@@ -25,10 +25,10 @@ def test_a_file_with_dates_is_read_and_cut_into_weeks(tmp_path):
     assert (len(series), series.name, series.spacing, series.times[0]) == (28, "units", "day", datetime(2024, 1, 1))
     weeks = data.episodes(series, 7)
     assert weeks.names == ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-    np.testing.assert_array_equal(weeks.amounts[1], range(8, 15))
+    np.testing.assert_array_equal(weeks.values[1], range(8, 15))
     first, rest = weeks.split(0.5)
     assert (len(first), len(rest), rest.starts[0]) == (2, 2, "2024-01-15 00:00:00")
-    np.testing.assert_array_equal(weeks.profile, weeks.amounts.mean(axis=0))
+    np.testing.assert_array_equal(weeks.profile, weeks.values.mean(axis=0))
 
 
 def test_weeks_begin_on_monday(tmp_path):
@@ -244,7 +244,7 @@ def test_a_part_knows_where_in_the_series_it_stands():
     rest = episodes.split(0.34)[1]
     assert rest.begin == 7
     assert rest.part(1, 2).begin == 14
-    assert rest.part(1, 2).amounts.tolist() == [[14, 15, 16, 17, 18, 19, 20]]
+    assert rest.part(1, 2).values.tolist() == [[14, 15, 16, 17, 18, 19, 20]]
     assert rest.part(1, 2).place(0, 3) == episodes.place(2, 3) == episodes.series.place(17)
 
 

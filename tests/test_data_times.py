@@ -81,7 +81,7 @@ def test_an_hour_that_the_clock_skips_is_the_mean_of_its_neighbours(tmp_path, st
         "2024-03-31 02:00:00",
         "row 4 (2024-03-31 03:00:00)",
     ]
-    assert data.episodes(series, 24).amounts[1].tolist() == [2.0 * i for i in range(23, 47)]
+    assert data.episodes(series, 24).values[1].tolist() == [2.0 * i for i in range(23, 47)]
 
 
 @pytest.mark.parametrize(("style", "zone"), STYLES)
@@ -147,7 +147,7 @@ def test_years_of_hours_stay_in_step_with_the_day(tmp_path):
     series = data.read_series(write(tmp_path, lines))
     days = data.episodes(series, 24)
     inner = [k for k in range(len(days)) if days.starts[k][5:7] not in ("03", "10")]
-    assert (days.amounts[inner] == np.arange(24) / 2).all()
+    assert (days.values[inner] == np.arange(24) / 2).all()
     assert series.notes[0].startswith("The clock was set forward 2 times, first on 2023-03-26: ")
     assert series.notes[1].startswith("The clock was set back 2 times, first on 2023-10-29: ")
 

@@ -141,10 +141,10 @@ def poisson_weeks(K=60, mean=6):
 
 
 def test_advice_is_the_plan_with_the_counted_law():
-    found = ucbf.advise(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
-    first = found.training.amounts
+    found = ucbf.learn(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
+    first = found.training.values
     counted = np.array([np.bincount(first[:, h].astype(int), minlength=16) / len(first) for h in range(7)])
-    np.testing.assert_allclose(found.last.amounts.pmf, counted, atol=1e-12)
+    np.testing.assert_allclose(found.last.amount_distribution.pmf, counted, atol=1e-12)
     world = Inventory().world(ucbf.Disturbance(counted))
     np.testing.assert_array_equal(found.policy.actions, ucbf.optimal(world).policy)
     assert found.value == pytest.approx(ucbf.optimal(world).v[0, 0])
@@ -153,8 +153,8 @@ def test_advice_is_the_plan_with_the_counted_law():
 
 
 def test_the_estimated_loss_is_what_95_of_100_resampled_histories_miss_less_than():
-    found = ucbf.advise(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
-    amounts, rng, missed = found.training.amounts.astype(int), np.random.default_rng(0), []
+    found = ucbf.learn(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
+    amounts, rng, missed = found.training.values.astype(int), np.random.default_rng(0), []
     shop = Inventory()
 
     def world(weeks):
@@ -172,8 +172,8 @@ def test_the_estimated_loss_is_what_95_of_100_resampled_histories_miss_less_than
 
 def test_business_that_goes_on_has_no_last_day():
     # The law is the same every day, and so, without an end to plan for, nearly is the rule; with an end it is not.
-    found = ucbf.advise(Inventory(order_cost=12), poisson_weeks(), pooled=False)
-    again = ucbf.advise(Inventory(order_cost=12), poisson_weeks(), pooled=False, ongoing=False)
+    found = ucbf.learn(Inventory(order_cost=12), poisson_weeks(), pooled=False)
+    again = ucbf.learn(Inventory(order_cost=12), poisson_weeks(), pooled=False, ongoing=False)
     spread = [np.ptp([rule.level for rule in each.policy.rules()]) for each in (found, again)]
     assert spread[0] < spread[1]
 
@@ -188,16 +188,16 @@ def test_an_endless_plan_by_hand():
 
 
 def test_pooling_takes_one_law_around_the_means():
-    found = ucbf.advise(Inventory(), poisson_weeks(20))
+    found = ucbf.learn(Inventory(), poisson_weeks(20))
     assert found.pooled
     assert found.agent.params["prior_weight"] == 14
     for h in range(7):
-        assert found.last.amounts.mean(h) == pytest.approx(found.training.profile[h], abs=1)
+        assert found.last.amount_distribution.mean(h) == pytest.approx(found.training.profile[h], abs=1)
 
 
 def test_judging_is_the_same_for_everyone():
-    found = ucbf.advise(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
-    w = Inventory().disturbances(found.test.amounts)
+    found = ucbf.learn(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
+    w = Inventory().disturbances(found.test.values)
     np.testing.assert_allclose(found.rewards[advice.LEARNED], ucbf.replay(found.policy, w).reward)
     for name, rule in found.last.rules.items():
         np.testing.assert_allclose(found.rewards[name], ucbf.replay(rule, w).reward)
@@ -207,12 +207,12 @@ def test_prices_of_the_day_are_used_on_the_day():
     series = data.Series(np.full(40, 3.0), None, "kw", "memory")
     dear_first = [{"prices": (9.0, 1.0)}, {"prices": (1.0, 9.0)}] * 10
     store = Battery(horizon=2, capacity=6, max_buy=6, max_demand=4, shortage_price=20, end_value=0)
-    found = ucbf.advise(store, data.episodes(series, 2), changes=dear_first, pooled=False)
+    found = ucbf.learn(store, data.episodes(series, 2), changes=dear_first, pooled=False)
     # Demand is 3 an hour: on days that begin dear 3 are bought at 9 and 3 at 1, on others 6 at 1.
     assert sorted(set(found.rewards[advice.LEARNED].round(6))) == [-30.0, -6.0]
     assert not found.ongoing
     with pytest.raises(ValueError, match="changes has 1 entries"):
-        ucbf.advise(store, data.episodes(series, 2), changes=dear_first[:1])
+        ucbf.learn(store, data.episodes(series, 2), changes=dear_first[:1])
 
 
 def test_accounts_add_up_to_money_when_prices_change():
@@ -220,12 +220,13 @@ def test_accounts_add_up_to_money_when_prices_change():
     store = Battery(horizon=2, capacity=10, max_buy=6, max_demand=2, shortage_price=20)
     series = data.Series(np.ones(80), None, "kw", "memory")
     prices = [{"prices": (8.0, 10.0)}, {"prices": (0.5, 1.5)}] * 20
-    found = ucbf.advise(store, data.episodes(series, 2), changes=prices, pooled=False)
+    found = ucbf.learn(store, data.episodes(series, 2), changes=prices, pooled=False)
     days = [store.replace(end_value=5.0, **change) for change in prices[28:]]
     w = np.full((12, 2), -1)
-    policies = [day.policy(ucbf.optimal(ucbf.World(day.system, found.last.law))) for day in days]
+    policies = [day.policy(ucbf.optimal(ucbf.World(day.system, found.last.distribution))) for day in days]
     seen = ucbf.replay(lambda k: policies[k], w, start=0)
-    cash = sum(-day.prices[h] * day.action_amounts[seen.actions[k, h]] for k, day in enumerate(days) for h in range(2))
+    bought = [[day.action_quantities[a] for a in row] for day, row in zip(days, seen.actions, strict=True)]
+    cash = sum(-day.prices[h] * bought[k][h] for k, day in enumerate(days) for h in range(2))
     assert seen.reward.sum() == pytest.approx(cash + 5.0 * seen.states[-1, -1])
     np.testing.assert_allclose(seen.reward, found.rewards[advice.LEARNED])
 
@@ -235,8 +236,8 @@ def test_a_forecast_is_not_thrown_away():
     level = np.repeat(rng.integers(2, 14, 60), 7).astype(float)
     series = data.Series(np.clip(level + rng.integers(-1, 2, 420), 0, None), None, "units", "memory")
     forecast = [{"profile": (float(x),) * 7} for x in level[::7]]
-    blind = ucbf.advise(Inventory(capacity=40), data.episodes(series, 7))
-    told = ucbf.advise(Inventory(capacity=40), data.episodes(series, 7), changes=forecast)
+    blind = ucbf.learn(Inventory(capacity=40), data.episodes(series, 7))
+    told = ucbf.learn(Inventory(capacity=40), data.episodes(series, 7), changes=forecast)
     assert told.rewards[advice.LEARNED].mean() > blind.rewards[advice.LEARNED].mean() + 5
 
 
@@ -245,12 +246,12 @@ def test_weekdays_and_weekends_have_policies_of_their_own():
     times = tuple(datetime(2024, 1, 1) + timedelta(hours=i) for i in range(len(hours)))
     noisy = hours + np.random.default_rng(0).integers(-1, 2, len(hours))
     days = data.episodes(data.Series(noisy, times, "calls", "memory"), 24)
-    found = ucbf.advise(Queue(horizon=24, capacity=30, max_arrivals=12), days, ongoing=True)
-    assert list(found.days) == ["weekday", "weekend"]
-    assert found.days["weekend"].amounts.mean(3) == pytest.approx(6, abs=0.3)
-    assert found.days["weekday"].amounts.mean(3) == pytest.approx(2, abs=0.3)
+    found = ucbf.learn(Queue(horizon=24, capacity=30, max_arrivals=12), days, ongoing=True)
+    assert list(found.by_kind) == ["weekday", "weekend"]
+    assert found.by_kind["weekend"].amount_distribution.mean(3) == pytest.approx(6, abs=0.3)
+    assert found.by_kind["weekday"].amount_distribution.mean(3) == pytest.approx(2, abs=0.3)
     assert "### weekend" in advice.summary(found)
-    by_kind = {kind: found.rewards[advice.LEARNED][[k == kind for k in found.test.kinds]] for kind in found.days}
+    by_kind = {kind: found.rewards[advice.LEARNED][[k == kind for k in found.test.kinds]] for kind in found.by_kind}
     expected = 5 / 7 * by_kind["weekday"].mean() + 2 / 7 * by_kind["weekend"].mean()
     assert found.value == pytest.approx(expected, rel=0.1)
 
@@ -258,21 +259,21 @@ def test_weekdays_and_weekends_have_policies_of_their_own():
 def test_no_demand_is_ever_below_zero():
     quiet = np.random.default_rng(0).poisson((1, 1, 1, 1, 1, 12, 12), (30, 7)).astype(float)
     weeks = data.episodes(data.Series(quiet.ravel(), None, "u", "m"), 7)
-    found = ucbf.advise(Inventory(capacity=40, max_demand=30), weeks, pooled=True)
-    law = found.last.amounts
+    found = ucbf.learn(Inventory(capacity=40, max_demand=30), weeks, pooled=True)
+    law = found.last.amount_distribution
     assert "that is NOT the same" in advice.summary(found)
     assert law.pmf[:, law.values < 0].sum() == 0
     np.testing.assert_allclose(law.pmf.sum(axis=1), 1)
 
 
 def test_a_discount_does_not_take_the_value_away():
-    found = ucbf.advise(Inventory(discount=0.99), poisson_weeks(), pooled=False)
-    plain = ucbf.advise(Inventory(), poisson_weeks(), pooled=False)
+    found = ucbf.learn(Inventory(discount=0.99), poisson_weeks(), pooled=False)
+    plain = ucbf.learn(Inventory(), poisson_weeks(), pooled=False)
     assert found.value == pytest.approx(plain.value, rel=0.1)
 
 
 def test_few_episodes_prove_nothing():
-    found = ucbf.advise(Inventory(), poisson_weeks(6))
+    found = ucbf.learn(Inventory(), poisson_weeks(6))
     assert np.isnan(found.loss)
     page = advice.summary(found)
     assert "not to be told from 4 episodes" in page
@@ -281,10 +282,10 @@ def test_few_episodes_prove_nothing():
 
 
 def test_sizes_suit_the_series():
-    given = advice.suggested(Inventory, np.array([0.0, 300, 693]), {"price": 3.0, "unit": None})
+    given = advice.suggested_parameters(Inventory, np.array([0.0, 300, 693]), {"price": 3.0, "unit": None})
     assert given == {"unit": 20.0, "max_demand": 1040.0, "capacity": 1400.0, "price": 3.0}
-    assert advice.suggested(Reservoir, np.array([0.1, 0.2]), {})["unit"] == 0.005
-    assert [advice.nice(x) for x in (0.03, 1, 1.1, 6, 20.1)] == [0.05, 1, 2, 10, 50]
+    assert advice.suggested_parameters(Reservoir, np.array([0.1, 0.2]), {})["unit"] == 0.005
+    assert [advice.nice_ceiling(x) for x in (0.03, 1, 1.1, 6, 20.1)] == [0.05, 1, 2, 10, 50]
 
 
 def test_one_value_serves_all_steps_and_several_are_one_each():
@@ -305,10 +306,10 @@ def test_the_page_says_what_was_done_to_the_rows(tmp_path):
 
 
 def test_of_very_many_episodes_enough_judge_and_are_resampled(monkeypatch):
-    whole = ucbf.advise(Inventory(), poisson_weeks(60))
-    monkeypatch.setattr("ucbf.advice.history.MOST_JUDGED", 7 * 10)
-    monkeypatch.setattr("ucbf.advice.history.MOST_RESAMPLED", 7 * 20)
-    found = ucbf.advise(Inventory(), poisson_weeks(60))
+    whole = ucbf.learn(Inventory(), poisson_weeks(60))
+    monkeypatch.setattr("ucbf.advice.training.MOST_JUDGED", 7 * 10)
+    monkeypatch.setattr("ucbf.advice.resampling.MOST_RESAMPLED", 7 * 20)
+    found = ucbf.learn(Inventory(), poisson_weeks(60))
     assert (len(whole.training), len(whole.test)) == (42, 18)
     assert (len(found.training), len(found.test)) == (42, 10)
     np.testing.assert_array_equal(found.rewards[advice.LEARNED], whole.rewards[advice.LEARNED][:10])

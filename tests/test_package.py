@@ -18,7 +18,7 @@ def test_importing_ucbf_imports_nothing_heavy():
     assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
 
 
-ENVIRONMENTS = ("Battery", "Grid", "Inventory", "Queue", "Random", "Reservoir", "Shower", "World")
+ENVIRONMENTS = ("Battery", "Inventory", "Queue", "Random", "Reservoir", "Shower", "World")
 
 
 @pytest.mark.parametrize("order", ["gymnasium, ucbf", "gymnasium.spaces, ucbf", "ucbf.envs", "gymnasium, ucbf.envs"])

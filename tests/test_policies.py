@@ -52,7 +52,7 @@ def test_other_shapes_are_said_as_they_are():
 def test_aiming_at_a_level_by_hand():
     # Demand is 2 on average: to be left with 3, stock 1 orders 4.
     shop = store()
-    law = shop.disturbance(ucbf.Disturbance([0.0, 0.5, 0.0, 0.5]))
+    law = shop.disturbance_distribution(ucbf.Disturbance([0.0, 0.5, 0.0, 0.5]))
     assert aim_at(shop.system, law, 3)[0].tolist() == [5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0]
 
 
@@ -86,13 +86,13 @@ def test_myopic_weighs_this_step_only_by_hand():
     # One step left or many, the myopic order is the newsvendor's: P(D <= y) >= (9-4+0)/(9+0.5) with nothing salvaged.
     # Demand 0..5 with 1/6 each: 5/9.5 = 0.526 -> y = 3.
     shop = store(price=9, unit_cost=4, holding=0.5)
-    law = shop.disturbance(ucbf.Disturbance(np.full(6, 1 / 6)))
+    law = shop.disturbance_distribution(ucbf.Disturbance(np.full(6, 1 / 6)))
     assert shop.policy(myopic(shop.system, law)).rules()[0].level == 3
 
 
 def test_certainty_equivalence_orders_for_the_mean():
     shop = store(price=9, unit_cost=4, holding=0.5, horizon=1)
-    law = shop.disturbance(ucbf.Disturbance([0.4, 0, 0.2, 0, 0, 0.4]))  # mean 2.4
+    law = shop.disturbance_distribution(ucbf.Disturbance([0.4, 0, 0.2, 0, 0, 0.4]))  # mean 2.4
     assert shop.policy(certainty_equivalent(shop.system, law)).rules()[0].level == 2
 
 
@@ -112,20 +112,20 @@ def test_any_policy_and_any_law_can_be_drawn():
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["inventory", "reservoir", "queue"]))
 def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
     rng = np.random.default_rng(seed)
-    ready = {
+    preset = {
         "inventory": Inventory(capacity=5, max_demand=3, horizon=1, max_order=3),
         "reservoir": Reservoir(capacity=5, max_inflow=3, horizon=1, max_release=3),
         "queue": Queue(capacity=5, max_arrivals=3, horizon=1, service=(0, 1, 2), service_cost=(0, 1, 2)),
     }[kind]
-    allowed = ready.system.allowed[0]
+    allowed = preset.system.allowed[0]
     choices = np.array([rng.choice(np.flatnonzero(row)) for row in allowed])
     if rng.random() < 0.7:  # shapes that come near to a rule
         target = rng.integers(0, 6)
         near = np.arange(6) - target if kind != "inventory" else target - np.arange(6)
         choices = np.where(rng.random(6) < 0.9, np.clip(near, 0, allowed.sum(axis=1) - 1), choices)
-    policy = ready.policy(choices[None])
-    rule, states, amounts = policy.rules()[0], policy.states, policy.amounts[0]
-    most = ready.action_amounts.max()
+    policy = preset.policy(choices[None])
+    rule, states, amounts = policy.rules()[0], policy.states, policy.quantities[0]
+    most = preset.action_quantities.max()
     if rule.kind == "up to":
         meant = np.where(states < rule.threshold, np.minimum(rule.level - states, most), 0)
         np.testing.assert_array_equal(amounts, meant)
@@ -160,7 +160,7 @@ def test_a_rule_with_two_sides():
         lambda s, a: s + a - 2, 0.0, 1, "clip", disturbance_range=(-2, 2), n_states=9, n_actions=5,
         allowed=lambda s, a: (s + a - 2 >= 0) & (s + a - 2 <= 8),
     )  # fmt: skip
-    words = Words(state="bikes", action="van", amounts=np.arange(-2.0, 3), verb="bring")
+    words = Words(state="bikes", action="van", action_quantities=np.arange(-2.0, 3), verb="bring")
     rule = ucbf.Policy(station, np.array([4, 4, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]
     assert rule.text == "bring up to 3, down to 5 (at most 2 or -2 at once)"
     odd = ucbf.Policy(station, np.array([4, 3, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]

@@ -10,7 +10,7 @@ import pytest
 
 import ucbf
 from ucbf import data
-from ucbf.advice import suggested
+from ucbf.advice import suggested_parameters
 from ucbf.checks import integers
 from ucbf.cli.learn_files import _slug
 from ucbf.cli.parameters import given_parameters
@@ -76,18 +76,21 @@ MISTAKES = {
     ),
     "moved to no system": (lambda: ucbf.UCBVIf(RING).moved_to(SHOP), "system is Inventory.*; give a ucbf.System"),
     "a policy of no system": (lambda: Policy(SHOP, [[0]]), "system is Inventory.*; give a ucbf.System"),
-    "advice on no system": (lambda: ucbf.advise(RING, FOUR), "ready is System.*; give one of ucbf.systems"),
+    "advice on no system": (lambda: ucbf.learn(RING, FOUR), "preset is System.*; give one of ucbf.systems"),
     "advice on other steps": (
-        lambda: ucbf.advise(SHOP.replace(horizon=3), FOUR),
-        "episodes have 2 steps, the system 3; make them alike",
+        lambda: ucbf.learn(SHOP.replace(horizon=3), FOUR),
+        "episodes have 2 steps and the preset has 3; give both the same horizon",
     ),
-    "advice on one episode": (lambda: ucbf.advise(SHOP, FOUR.part(0, 1)), "there is 1 episode; at least 2 are needed"),
-    "advice from nowhere": (lambda: ucbf.advise(SHOP, FOUR, start=11), "start is 11; states go from 0 to 10"),
+    "advice on one episode": (lambda: ucbf.learn(SHOP, FOUR.part(0, 1)), "there is 1 episode; at least 2 are needed"),
+    "advice from nowhere": (
+        lambda: ucbf.learn(SHOP, FOUR, start=11),
+        "start is 11; give a state, from 0 to 10",
+    ),
     "changes for some": (
-        lambda: ucbf.advise(SHOP, FOUR, changes=[{}]),
+        lambda: ucbf.learn(SHOP, FOUR, changes=[{}]),
         "changes has 1 entries; give one for each",
     ),
-    "a series of nothing": (lambda: suggested(Inventory, np.zeros((3, 2)), {}), "all amounts are 0"),
+    "a series of nothing": (lambda: suggested_parameters(Inventory, np.zeros((3, 2)), {}), "all amounts are 0"),
     "a profile beyond the range": (
         lambda: SHOP.replace(profile=(1, 6)),
         "profile goes from 1 to 6, but the demand only from 0 to 5; widen its range",
@@ -96,7 +99,7 @@ MISTAKES = {
         lambda: Inventory(capacity=9, max_demand=2, horizon=3, profile=(1, 1, 1)).world(
             ucbf.Disturbance([[0.5, 0.5, 0], [0, 1, 0]])
         ),
-        "the law has 2 steps and the system 3; give one row, or one each",
+        "law has 2 steps and the system 3; give one row, or one for each step",
     ),
     "a table as a series": (lambda: data.read_series(np.zeros((2, 2))), r"series has shape \(2, 2\); give \[N\]"),
     "a box without sides": (lambda: lattice([0, 0], [1], 3), r"low has shape \(2,\) and high \(1,\)"),

@@ -1,4 +1,4 @@
-"""The ready systems: known answers, natural units, and the views of Gymnasium."""
+"""The presets: known answers, natural units, and the views of Gymnasium."""
 
 import json
 from dataclasses import fields
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ucbf
 import ucbf.envs
 from instances import INSTANCES
-from ucbf.systems import SYSTEMS, Battery, Inventory, Queue, Reservoir, Shower
+from ucbf.systems import PRESETS, Battery, Inventory, Queue, Reservoir, Shower
 
 DIGITS = {"snyder-shen-4.29": 5e-8, "reservoir": 5e-7}
 
@@ -68,7 +68,7 @@ def test_backlog_is_owed_and_costs_until_it_is_served():
 def test_amounts_are_multiples_of_the_unit_and_money_is_not():
     one = Inventory(capacity=20, max_demand=15)
     ten = Inventory(capacity=200, max_demand=150, unit=10, price=0.9, unit_cost=0.4, holding=0.05)
-    law = one.bell()
+    law = one.example_distribution()
     np.testing.assert_allclose(ucbf.optimal(one.world(law)).v, ucbf.optimal(ten.world(law)).v)
     assert ten.policy(ucbf.optimal(ten.world(law))).states[-1] == 200
     assert ten.disturbances([[31.0] * 7]).tolist() == [[-3] * 7]
@@ -76,38 +76,38 @@ def test_amounts_are_multiples_of_the_unit_and_money_is_not():
         Inventory(capacity=205, unit=10, max_demand=100)
 
 
-@given(st.sampled_from(sorted(SYSTEMS)), st.integers(0, 2**32 - 1))
+@given(st.sampled_from(sorted(PRESETS)), st.integers(0, 2**32 - 1))
 def test_a_profile_only_moves_what_is_called_disturbance(kind, seed):
     rng = np.random.default_rng(seed)
-    plain = SYSTEMS[kind](horizon=3)
+    plain = PRESETS[kind](horizon=3)
     low, high = plain.amount_range
     known = plain.replace(profile=tuple(rng.uniform(low, high, 3)))
     pmf = rng.random((3, round(high - low) + 1))
     law = ucbf.Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=round(low))
     np.testing.assert_allclose(ucbf.optimal(plain.world(law)).v, ucbf.optimal(known.world(law)).v, rtol=1e-9, atol=1e-9)
-    again = known.amounts(known.disturbance(law))
+    again = known.amount_distribution(known.disturbance_distribution(law))
     assert [again.mean(h) for h in range(3)] == pytest.approx([law.mean(h) for h in range(3)])
     amounts = low + law.draw(rng.random((4, 3))) - round(low)
-    moved = known.disturbances(amounts) + known.sign * known.expected
+    moved = known.disturbances(amounts) + known.sign * known.expected_amount
     np.testing.assert_array_equal(moved, plain.disturbances(amounts))
 
 
 def test_an_empirical_law_by_hand():
     shop = Inventory(horizon=2, unit=10, capacity=50, max_demand=40)
-    law = shop.law([[12, 30], [8, 30], [21, 9]])
+    law = shop.empirical_distribution([[12, 30], [8, 30], [21, 9]])
     assert law.low == 1
     np.testing.assert_allclose(law.pmf, [[2 / 3, 1 / 3, 0], [1 / 3, 0, 2 / 3]])
-    np.testing.assert_allclose(shop.law([[12, 30], [8, 30]], pooled=True).pmf, [[0.5, 0, 0.5]])
+    np.testing.assert_allclose(shop.empirical_distribution([[12, 30], [8, 30]], pooled=True).pmf, [[0.5, 0, 0.5]])
 
 
 def test_a_battery_buys_when_it_is_cheap():
     store = Battery(horizon=2, capacity=8, prices=(1.0, 4.0), max_buy=8, max_demand=4, shortage_price=9, end_value=0)
     law = ucbf.Disturbance([1.0], low=3)
     policy = store.policy(ucbf.optimal(store.world(law)))
-    assert policy.amounts[0, 0] == 6  # what both hours need, at the price of the first
-    assert policy.amounts[1, 3] == 0
+    assert policy.quantities[0, 0] == 6  # what both hours need, at the price of the first
+    assert policy.quantities[1, 3] == 0
     sell = Battery(horizon=1, prices=5.0, max_sell=3, max_demand=0, end_value=0)
-    assert sell.policy(ucbf.optimal(sell.world())).amounts[0, :5].tolist() == [0, -1, -2, -3, -3]
+    assert sell.policy(ucbf.optimal(sell.world())).quantities[0, :5].tolist() == [0, -1, -2, -3, -3]
 
 
 def test_a_reservoir_never_releases_what_it_has_not():
@@ -116,7 +116,7 @@ def test_a_reservoir_never_releases_what_it_has_not():
 
 
 def test_a_queue_serves_faster_the_more_wait():
-    policy = Queue().policy(ucbf.optimal(Queue().world())).amounts[:6]
+    policy = Queue().policy(ucbf.optimal(Queue().world())).quantities[:6]
     assert (np.diff(policy, axis=1) >= 0).all()
 
 
@@ -126,7 +126,7 @@ def test_the_shower_is_learned_in_a_few_episodes():
     assert worth["UCBVI-f"] < 2 < 10 < worth["UCB-H"]
 
 
-@pytest.mark.parametrize("kind", sorted(SYSTEMS))
+@pytest.mark.parametrize("kind", sorted(PRESETS))
 def test_every_system_is_an_environment(kind):
     env = gymnasium.make(f"ucbf/{kind.capitalize()}-v0", horizon=3)
     state, info = env.reset(seed=0)
@@ -138,12 +138,12 @@ def test_every_system_is_an_environment(kind):
     assert envs.reset(seed=0)[0].shape == (4,)
 
 
-@pytest.mark.parametrize("kind", sorted(SYSTEMS))
+@pytest.mark.parametrize("kind", sorted(PRESETS))
 def test_no_rule_beats_the_optimum_and_all_are_policies(kind):
-    ready = SYSTEMS[kind](horizon=4)
-    world = ready.world()
+    preset = PRESETS[kind](horizon=4)
+    world = preset.world()
     best = ucbf.optimal(world).v[0]
-    rules = ready.rules(world.law)
+    rules = preset.rules(world.law)
     assert {"myopic", "certainty-equivalent"} <= set(rules)
     for name, rule in rules.items():
         assert (ucbf.evaluate(world, rule)[0] <= best + 1e-9).all(), name
@@ -205,15 +205,15 @@ def test_what_is_known_of_w_moves_to_other_prices():
 
 def test_sizes_of_a_battery_by_hand():
     # The largest demand is 8, the least -2: twice 8 in the battery, 12 at most bought, a tenth and more to spare.
-    assert Battery.sizes(-2, 3, 8) == {"max_demand": 10, "capacity": 16, "max_buy": 12, "min_demand": -3}
-    assert "min_demand" not in Battery.sizes(0, 3, 8)
+    assert Battery.suggested_sizes(-2, 3, 8) == {"max_demand": 10, "capacity": 16, "max_buy": 12, "min_demand": -3}
+    assert "min_demand" not in Battery.suggested_sizes(0, 3, 8)
 
 
 def test_sizes_of_the_others_by_hand():
     # Amounts of 4 on average, 10 at most.
-    assert Inventory.sizes(0, 4, 10) == {"max_demand": 15, "capacity": 20}
-    assert Queue.sizes(0, 4, 10) == {"max_arrivals": 15, "capacity": 30, "service": (0, 2, 4, 8)}
-    assert Reservoir.sizes(0, 4, 10) == {"max_inflow": 15, "capacity": 20, "max_release": 8, "target": 4}
+    assert Inventory.suggested_sizes(0, 4, 10) == {"max_demand": 15, "capacity": 20}
+    assert Queue.suggested_sizes(0, 4, 10) == {"max_arrivals": 15, "capacity": 30, "service": (0, 2, 4, 8)}
+    assert Reservoir.suggested_sizes(0, 4, 10) == {"max_inflow": 15, "capacity": 20, "max_release": 8, "target": 4}
 
 
 def test_a_shower_in_half_degrees():
@@ -223,9 +223,9 @@ def test_a_shower_in_half_degrees():
     assert shower.system.advance(0, 78 - 60, 2, 1) == (80 - 60, -1.0)
 
 
-def test_the_usual_parameters_of_ready_systems():
+def test_the_usual_parameters_of_presets():
     # What is not given is assumed: another default is another answer for everyone who relies on it.
-    stated = json.loads((Path(__file__).parent / "data" / "ready_defaults.json").read_text())
-    for name, kind in SYSTEMS.items():
+    stated = json.loads((Path(__file__).parent / "data" / "preset_defaults.json").read_text())
+    for name, kind in PRESETS.items():
         found = {f.name: f.default for f in fields(kind)}
         assert json.loads(json.dumps(found)) == stated[name], name

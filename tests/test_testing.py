@@ -12,7 +12,7 @@ import pytest
 
 import ucbf
 from ucbf.estimators import ESTIMATORS, Estimate, Estimator, PartialFit
-from ucbf.systems import SYSTEMS, Inventory, Shower
+from ucbf.systems import PRESETS, Inventory, Shower
 from ucbf.testing import (
     AGENT_RULES,
     ESTIMATOR_RULES,
@@ -354,7 +354,7 @@ def test_no_policy_that_was_not_learned_there_is_good_in_both_leaning_worlds():
         pays = world.system.reward[0, :, 0]
         chances = np.zeros((3, 5, 5))  # [A, S, S'] of every next state
         for a, s, (w, p) in itertools.product(range(3), range(5), zip((-1, 0, 1), world.law.pmf[0], strict=True)):
-            chances[a, s, world.system.step(0, s, a, w)[0]] += p
+            chances[a, s, world.system.advance(0, s, a, w)[0]] += p
         policies = np.array(list(itertools.product(range(3), repeat=5)))  # of a step; the last step pays alike
         moves = chances[policies, np.arange(5)]  # [243, S, S']
         second = pays + moves @ pays  # [243, S]
@@ -576,12 +576,12 @@ class Unbounded(Inventory):
 
 
 class TakesAll(Inventory):
-    def disturbance(self, law):
-        return super().disturbance(self.bell() if law.high > self.max_demand else law)
+    def disturbance_distribution(self, law):
+        return super().disturbance_distribution(self.example_distribution() if law.high > self.max_demand else law)
 
 
 class Backwards(Inventory):
-    def amounts(self, law):
+    def amount_distribution(self, law):
         return law
 
 
@@ -592,8 +592,8 @@ class TurnsPlain(Inventory):
 
 class FewAmounts(Inventory):
     @property
-    def action_amounts(self):
-        return super().action_amounts[:5]
+    def action_quantities(self):
+        return super().action_quantities[:5]
 
     def mechanics(self):
         return {**Inventory(**self.parameters()).mechanics()}
@@ -623,7 +623,9 @@ class Doubled(Inventory):
 class Raw(Inventory):
     def policy(self, given, steps=None, step=None):
         policy = super().policy(given, steps, step)
-        return ucbf.Policy(self.system, policy.actions, policy.words._replace(amounts=-self.action_amounts - 1))
+        return ucbf.Policy(
+            self.system, policy.actions, policy.words._replace(action_quantities=-self.action_quantities - 1)
+        )
 
 
 class Restless(ucbf.World):
@@ -645,8 +647,8 @@ class Grown(Inventory):
     factor = 1
 
     @property
-    def action_amounts(self):
-        return self.factor * super().action_amounts
+    def action_quantities(self):
+        return self.factor * super().action_quantities
 
 
 def grown():
@@ -713,7 +715,7 @@ BROKEN_PRESETS = [
     ("world_begins_where_asked", BeginsAnywhere, "the first state as it was asked for"),
     ("policies_are_told_in_its_words", Speechless, r"its columns are \['step', 'state', 'action'\]; call them \['day'"),
     ("policies_are_told_in_its_words", Doubled, "give each state, times unit, at every step"),
-    ("policies_are_told_in_its_words", Raw, "use action_amounts"),
+    ("policies_are_told_in_its_words", Raw, "use action_quantities"),
     ("its_environment_passes_gymnasiums_check", Moves, "it raised .*Determin"),
     ("saved_controllers_give_the_same_orders", grown, "make all that it depends on a field of the dataclass"),
     ("rules_are_policies", Reckless, "where it is not allowed"),
@@ -735,6 +737,6 @@ def test_every_rule_for_presets_is_shown_to_fail():
     assert {rule for rule, *_ in BROKEN_PRESETS} == {rule.__name__ for rule in PRESET_RULES}
 
 
-@pytest.mark.parametrize("kind", SYSTEMS)
+@pytest.mark.parametrize("kind", PRESETS)
 def test_every_registered_preset_keeps_the_contract(kind):
-    check_preset(SYSTEMS[kind])
+    check_preset(PRESETS[kind])

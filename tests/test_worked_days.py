@@ -1,4 +1,4 @@
-"""A few days of every ready system, worked out to the cent: every cost is there, and what comes later is worth less."""
+"""A few days of every preset, worked out to the cent: every cost is there, and what comes later is worth less."""
 
 import gymnasium
 import numpy as np
@@ -26,7 +26,7 @@ DESK = Queue(
 )  # fmt: skip
 BATH = Shower(horizon=2, coldest=30, hottest=40, target_low=37, target_high=38, drift=1, discount=0.5)
 
-# ready, first state, what is done, the amount, where it ends, what it brings
+# preset, first state, what is done, the amount, where it ends, what it brings
 DAYS = {
     # Monday: 2 + 6 in stock, 8 · 0.25 to store them, 6 · 4 + 3 to buy; 4 are sold at 9, 4 are held at 0.5: 36-2-27-2 =
     # 5. Tuesday: 4 + 6, 10 · 0.25, 27; all 10 are sold and 2 are owed, paid for at 9 and waited for at 2: 108-2.5-27-4.
@@ -57,46 +57,46 @@ DAYS = {
 
 
 def parts(name):
-    ready, start, done, amounts, end, brings = DAYS[name]
-    index = [int(np.flatnonzero(ready.action_amounts == x)[0]) for x in done]
-    policy = np.zeros((2, ready.system.n_states), int)
+    preset, start, done, amounts, end, brings = DAYS[name]
+    index = [int(np.flatnonzero(preset.action_quantities == x)[0]) for x in done]
+    policy = np.zeros((2, preset.system.n_states), int)
     for h, a in enumerate(index):
-        fits = ready.system.allowed[h, :, a]
-        policy[h] = np.where(fits, a, ready.system.allowed[h].argmax(axis=1))
-    return ready, start, policy, ready.disturbances([amounts]), end, brings
+        fits = preset.system.allowed[h, :, a]
+        policy[h] = np.where(fits, a, preset.system.allowed[h].argmax(axis=1))
+    return preset, start, policy, preset.disturbances([amounts]), end, brings
 
 
 @pytest.mark.parametrize("name", DAYS)
 def test_replayed(name):
-    ready, start, policy, w, end, brings = parts(name)
-    done = ucbf.replay(ucbf.Policy(ready.system, policy), w, start=int(start // ready.unit), carry=False)
-    assert done.states[0, -1] * ready.unit == end
+    preset, start, policy, w, end, brings = parts(name)
+    done = ucbf.replay(ucbf.Policy(preset.system, policy), w, start=int(start // preset.unit), carry=False)
+    assert done.states[0, -1] * preset.unit == end
     assert done.reward[0] == pytest.approx(brings)
 
 
 @pytest.mark.parametrize("name", DAYS)
 def test_evaluated(name):
-    ready, start, policy, w, _, brings = parts(name)
+    preset, start, policy, w, _, brings = parts(name)
     low, high = int(w.min()), int(w.max())
     law = ucbf.Disturbance(np.eye(high - low + 1)[w[0] - low], low=low)
-    world = ucbf.World(ready.system, law)
-    value = ucbf.evaluate(world, policy)[0, int(start // ready.unit) - ready.system.state_offset]
+    world = ucbf.World(preset.system, law)
+    value = ucbf.evaluate(world, policy)[0, int(start // preset.unit) - preset.system.state_offset]
     assert value == pytest.approx(brings)
 
 
 @pytest.mark.parametrize("name", DAYS)
 def test_in_an_environment(name):
-    ready, start, policy, w, end, brings = parts(name)
+    preset, start, policy, w, end, brings = parts(name)
     low, high = int(w.min()), int(w.max())
     law = ucbf.Disturbance(np.eye(high - low + 1)[w[0] - low], low=low)
-    env = gymnasium.make("ucbf/World-v0", world=ucbf.World(ready.system, law, start=int(start // ready.unit)))
+    env = gymnasium.make("ucbf/World-v0", world=ucbf.World(preset.system, law, start=int(start // preset.unit)))
     state, _ = env.reset(seed=0)
     total = 0.0
     for h in range(2):
-        state, reward, over, _, _ = env.step(int(policy[h, state - ready.system.state_offset]))
+        state, reward, over, _, _ = env.step(int(policy[h, state - preset.system.state_offset]))
         total += 0.5**h * reward
     assert over
-    assert state * ready.unit == end
+    assert state * preset.unit == end
     assert total == pytest.approx(brings)
 
 
@@ -117,7 +117,7 @@ def test_base_stock_by_its_critical_ratio():
     shop = Inventory(
         horizon=1, capacity=12, max_demand=9, price=9, unit_cost=4, holding=0.5, storage=1, penalty=2, salvage=1.5
     )
-    law = shop.disturbance(ucbf.Disturbance(np.full(10, 0.1)))
+    law = shop.disturbance_distribution(ucbf.Disturbance(np.full(10, 0.1)))
     np.testing.assert_array_equal(shop.rules(law)["base-stock"][0], np.maximum(5 - np.arange(13), 0))
     # Where customers wait only the penalty is at stake: (2 - 1) / (1 + 4) = 0.2 is 1.
     waits = shop.replace(backlog=9)

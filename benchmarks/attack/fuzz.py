@@ -132,7 +132,7 @@ def a_door(seed: str) -> str:
     tamper = Tamper(draw, draw.choice((0.1, 0.3, 0.6)))
     law = ucbf.Disturbance([0.5, 0.5])
     shop = systems.Inventory(capacity=6, max_demand=3, horizon=2)
-    kind = draw.choice(sorted(systems.SYSTEMS))
+    kind = draw.choice(sorted(systems.PRESETS))
     box: dict[str, Any] = {
         "f": lambda s, a: s, "reward": lambda s, a: s[:, 0], "low": 0, "high": 1, "points": 3, "actions": [0.0, 1.0],
         "horizon": 2, "boundary": "clip", "disturbance_range": (-0.5, 0.5),
@@ -150,7 +150,7 @@ def a_door(seed: str) -> str:
         lambda: ucbf.simulate(tamper(ucbf.UCBVIf(shop.system)), tamper(shop.world()), tamper(3), seed=tamper(0)),
         lambda: ucbf.corrupt(tamper(shop.system), tamper(2), seed=tamper(0)),
         lambda: systems.Inventory(**tamper.each(common)).system,
-        lambda: systems.SYSTEMS[kind](**tamper.each({"horizon": 2, "unit": 1})).system,
+        lambda: systems.PRESETS[kind](**tamper.each({"horizon": 2, "unit": 1})).system,
         lambda: ucbf.System(**tamper.each(box)),
         lambda: in_a_box.observe(tamper(0), tamper([0.5]), tamper(0), tamper([0.6]), tamper([0.1])),
         lambda: controller.act(tamper(0), tamper(2.0)),

@@ -8,7 +8,7 @@ from ucbf import systems as systems
 from ucbf import testing as testing
 from ucbf import theory as theory
 from ucbf.advice import Advice as Advice
-from ucbf.advice import advise as advise
+from ucbf.advice import learn as learn
 from ucbf.agents import AGENTS as AGENTS
 from ucbf.agents import UBEV as UBEV
 from ucbf.agents import UCBB as UCBB

@@ -15,9 +15,9 @@ from ucbf.laws import Law
 from ucbf.models import Model
 from ucbf.planning import lowest_best
 from ucbf.policies import Policy
-from ucbf.saving import LARGEST_FILE, Preset, read, said, write
+from ucbf.saving import LARGEST_FILE, SavedPreset, read, said, write
 from ucbf.system import System
-from ucbf.systems import SYSTEMS, Ready
+from ucbf.systems import PRESETS, Preset
 
 
 class Controller:
@@ -25,10 +25,10 @@ class Controller:
 
     Parameters
     ----------
-    ready
+    preset
         The system; its unit says what one state and one action of the agent are worth.
     agent
-        One that is told ``ready.system``, or the same with another terminal reward.
+        One that is told ``preset.system``, or the same with another terminal reward.
 
     Examples
     --------
@@ -40,23 +40,23 @@ class Controller:
     6.0
     """
 
-    def __init__(self, ready: Ready, agent: Agent) -> None:
-        if not isinstance(ready, Ready):
-            raise TypeError(f"ready is {ready!r:.60}; give one of ucbf.systems")
+    def __init__(self, preset: Preset, agent: Agent) -> None:
+        if not isinstance(preset, Preset):
+            raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems")
         if not isinstance(agent, InformedAgent):
             raise TypeError(f"agent is {agent!r:.60}; give an agent that is told f, such as ucbf.UCBVIf")
-        if agent.system.states != ready.system.states or agent.system.f.shape != ready.system.f.shape:
-            raise ValueError(f"the agent is of {agent.system!r}, not of {ready.system!r}; build it from ready.system")
-        self.ready, self.agent = ready, agent
+        if agent.system.states != preset.system.states or agent.system.f.shape != preset.system.f.shape:
+            raise ValueError(f"the agent is of {agent.system!r}, not of {preset.system!r}; build it from preset.system")
+        self.preset, self.agent = preset, agent
         self._actions: Any = None  # [H, S] of this episode
 
     def __repr__(self) -> str:
-        return f"Controller({self.ready.kind}, unit {self.ready.unit:g}, {self.agent.name})"
+        return f"Controller({self.preset.kind}, unit {self.preset.unit:g}, {self.agent.name})"
 
     @property
     def policy(self) -> Policy:
         """What it would do now, in the words of the system."""
-        return self.ready.policy(self.agent)
+        return self.preset.policy(self.agent)
 
     def act(self, h: int, state: float) -> float:
         """What to do at step h, in the user's units; the state is rounded to a multiple of the unit.
@@ -67,7 +67,7 @@ class Controller:
         self.agent.act(h, s)  # an error for a step that there is not; renews the plan when an episode starts
         if h == 0 or self._actions is None:
             self._actions = lowest_best(self.agent.q)
-        return float(self.ready.action_amounts[self._actions[h, s - self.agent.system.state_offset]])
+        return float(self.preset.action_quantities[self._actions[h, s - self.agent.system.state_offset]])
 
     def observe(self, h: int, state: float, action: float, next_state: float, amount: float | None = None) -> None:
         """Learn from a step, all in the user's units.
@@ -80,40 +80,41 @@ class Controller:
             What was asked for, flowed in, arrived, where it was measured. It is needed where ``next_state`` does not
             tell it: an empty shelf says only that at least so much was asked for.
         """
-        ready, system = self.ready, self.agent.system
+        preset, system = self.preset, self.agent.system
         h = whole("step h", h, 0, system.horizon - 1)
         s, after = self._state("state", state), self._state("next state", next_state)
-        away = np.abs(ready.action_amounts - real("action", action, -np.inf))
+        away = np.abs(preset.action_quantities - real("action", action, -np.inf))
         a = int(away.argmin())
-        if away[a] > ready.unit:
-            least, most = ready.action_amounts.min(), ready.action_amounts.max()
-            raise ValueError(f"{ready.action_name} is {action:g}; it must be {least:g} to {most:g}")
+        if away[a] > preset.unit:
+            least, most = preset.action_quantities.min(), preset.action_quantities.max()
+            raise ValueError(f"{preset.action_name} is {action:g}; it must be {least:g} to {most:g}")
         if amount is None:
             self.agent.observe(h, s, a, after)
             return
-        low, high = ready.amount_range
-        amount = real(ready.amount_name, amount, -np.inf)
-        if not low - ready.unit / 2 <= amount <= high + ready.unit / 2:
-            raise ValueError(f"{ready.amount_name} is {amount:g}; it must be {low:g} to {high:g} ({ready.limits})")
-        w = int(ready.sign * (ready.units(np.clip(amount, low, high)) - ready.expected[h]))
+        low, high = preset.amount_range
+        amount = real(preset.amount_name, amount, -np.inf)
+        if not low - preset.unit / 2 <= amount <= high + preset.unit / 2:
+            names = ", ".join(preset.range_parameters)
+            raise ValueError(f"{preset.amount_name} is {amount:g}; it must be {low:g} to {high:g} ({names})")
+        w = int(preset.sign * (preset.to_units(np.clip(amount, low, high)) - preset.expected_amount[h]))
         landed = int(system.advance(h, s - system.state_offset, a, w)[0]) + system.state_offset
         if abs(landed - after) > 1:  # one is what rounding may do
             raise ValueError(
-                f"from {ready.state_name} {state:g} with {ready.action_name} {action:g} and {ready.amount_name} "
-                f"{amount:g} comes {landed * ready.unit:g}, not {next_state:g}; correct one of them"
+                f"from {preset.state_name} {state:g} with {preset.action_name} {action:g} and {preset.amount_name} "
+                f"{amount:g} comes {landed * preset.unit:g}, not {next_state:g}; correct one of them"
             )
         self.agent.observe(h, s, a, landed, disturbance=w)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, units and all; :func:`ucbf.load` goes on from it."""
-        write(path, self.agent.saved(Preset(self.ready.kind, self.ready.parameters())))
+        write(path, self.agent.saved(SavedPreset(self.preset.kind, self.preset.parameters())))
 
     def _state(self, what: str, state: float) -> int:
-        states, u = self.agent.system.states, self.ready.unit
-        s = int(self.ready.units(numbers(what, state)))
+        states, u = self.agent.system.states, self.preset.unit
+        s = int(self.preset.to_units(numbers(what, state)))
         if s not in states:
             raise ValueError(
-                f"{what} ({self.ready.state_name}) is {state:g}; it must be {states[0] * u:g} to {states[-1] * u:g}"
+                f"{what} ({self.preset.state_name}) is {state:g}; it must be {states[0] * u:g} to {states[-1] * u:g}"
             )
         return s
 
@@ -122,7 +123,7 @@ def load(
     path: str | os.PathLike[str],
     agent: type[Agent] | None = None,
     estimator: Model | None = None,
-    ready: type[Ready] | None = None,
+    preset: type[Preset] | None = None,
     largest: int = LARGEST_FILE,
     system: System | None = None,
     law: Law | None = None,
@@ -138,8 +139,8 @@ def load(
     estimator
         An estimator, new and with the parameters of the one that was saved, where that is not one of ucbf's own or
         holds a regressor.
-    ready
-        The class of the system of a controller, where that is not one of :mod:`ucbf.systems`.
+    preset
+        The class of the preset of a controller, where that is not one of :mod:`ucbf.systems`.
     largest
         The most bytes that the file may unpack to, and that a table of its system may take; a larger one is refused
         before room is made for it.
@@ -152,9 +153,9 @@ def load(
     made = restored(path, saved, agent, estimator, law)
     if saved.preset is None:
         return made
-    kind = SYSTEMS.get(saved.preset.kind) if ready is None else ready
+    kind = PRESETS.get(saved.preset.kind) if preset is None else preset
     if kind is None or kind.kind != saved.preset.kind:
-        raise ValueError(f"{path} is of the system {saved.preset.kind!r}; pass its class: load(path, ready=...)")
+        raise ValueError(f"{path} is of the preset {saved.preset.kind!r}; pass its class: load(path, preset=...)")
     try:
         stated = kind(**saved.preset.parameters)
         if stated.horizon != saved.system.horizon:  # before tables are made for a horizon that the file only claims

@@ -51,7 +51,7 @@ def given_vector_env(world: World, num_envs: int = 1, render_mode: None = None) 
 def system_env(
     kind: str, render_mode: str | None = None, law: Disturbance | None = None, start: Any = None, **parameters: Any
 ) -> WorldEnv:
-    """Build "ucbf/Inventory-v0" and the like: a ready system; keywords are its own and those of its ``world``."""
+    """Build "ucbf/Inventory-v0" and the like: a preset; keywords are its own and those of its ``world``."""
     return WorldEnv(_system(kind, law, start, parameters), render_mode)
 
 
@@ -63,14 +63,14 @@ def system_vector_env(
     start: Any = None,
     **parameters: Any,
 ) -> WorldVectorEnv:
-    """Many copies of a ready system at once; they are not rendered."""
+    """Many copies of a preset at once; they are not rendered."""
     return WorldVectorEnv(_system(kind, law, start, parameters), num_envs)
 
 
 def _system(kind: str, law: Disturbance | None, start: Any, parameters: dict[str, Any]) -> World:
-    from ucbf.systems import SYSTEMS
+    from ucbf.systems import PRESETS
 
-    return SYSTEMS[kind](**parameters).world(law, start)
+    return PRESETS[kind](**parameters).world(law, start)
 
 
 def _random(seed: int, arguments: dict[str, Any]) -> World:

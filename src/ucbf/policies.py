@@ -23,16 +23,16 @@ SEE_THE_TABLE = "no simple rule; see the table"
 class Words(NamedTuple):
     """What things are called, and what an index means.
 
-    state, action, step: their names, in tables and pictures; unit: how much one state is; amounts: [A] what each action
-    means, else its number; verb: of an action that raises the state, as "order" in "order up to 23"; steps: [H] names
-    of the steps, else they are numbered from 1
+    state, action, step: their names, in tables and pictures; unit: how much one state is; action_quantities: [A] how
+    much each action orders, releases, ..., else its number; verb: of an action that raises the state, as "order" in
+    "order up to 23"; steps: [H] names of the steps, else they are numbered from 1
     """
 
     state: str = "state"
     action: str = "action"
     step: str = "step"
     unit: float = 1.0  # of the states
-    amounts: NDArray[np.float64] | None = None  # [A] what each action means; its number if None
+    action_quantities: NDArray[np.float64] | None = None  # [A] what each action means; its number if None
     verb: str | None = None  # of an action that raises the state: "order"
     steps: tuple[str, ...] | None = None  # [H] names of the steps; numbered from 1 if None
 
@@ -112,9 +112,9 @@ class Policy:
         return np.asarray(self.system.states) * self.words.unit
 
     @property
-    def amounts(self) -> NDArray[np.float64]:
+    def quantities(self) -> NDArray[np.float64]:
         """[H, S] what is done, in the user's units."""
-        meaning = self.words.amounts
+        meaning = self.words.action_quantities
         if meaning is None and self.system.actions.ndim == 1:
             meaning = self.system.actions
         return self.actions.astype(np.float64) if meaning is None else meaning[self.actions].astype(np.float64)
@@ -126,7 +126,7 @@ class Policy:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for every step and state."""
-        words, amounts, states = self.words, self.amounts, self.states.reshape(self.system.n_states, -1)
+        words, amounts, states = self.words, self.quantities, self.states.reshape(self.system.n_states, -1)
         axes = [words.state] if states.shape[1] == 1 else [f"{words.state} {k + 1}" for k in range(states.shape[1])]
         return [
             {
@@ -175,7 +175,7 @@ class Policy:
         return "\n".join(lines)
 
     def _rule(self, h: int) -> Rule:
-        amounts, states, u = self.amounts[h], self.states, self.words.unit
+        amounts, states, u = self.quantities[h], self.states, self.words.unit
         if states.ndim > 1:
             same = np.ptp(amounts) <= 1e-9
             return Rule("pieces", f"{self._do(amounts[0])} always") if same else Rule("none", SEE_THE_TABLE)
@@ -248,7 +248,7 @@ class Policy:
         up, down = int((amounts > 0).sum()), int((amounts < 0).sum())
         if not (amounts[:up] > 0).all() or not (amounts[-down:] < 0).all():
             return None
-        least = float(0 if self.words.amounts is None else self.words.amounts.min())
+        least = float(0 if self.words.action_quantities is None else self.words.action_quantities.min())
         reached = states + amounts
         low, high = float(reached[:up].max()), float(reached[-down:].min())
         if not np.allclose(amounts[:up], np.minimum(low - states[:up], self._most)):
@@ -284,10 +284,11 @@ class Policy:
     @property
     def _most(self) -> float:
         """The largest amount that an action can mean."""
-        return float(self.system.n_actions - 1 if self.words.amounts is None else self.words.amounts.max())
+        quantities = self.words.action_quantities
+        return float(self.system.n_actions - 1 if quantities is None else quantities.max())
 
     def _do(self, amount: float) -> str:
-        nothing = abs(amount) <= 1e-9 and self.words.amounts is not None
+        nothing = abs(amount) <= 1e-9 and self.words.action_quantities is not None
         return f"no {self.words.action}" if nothing else f"{self.words.action} {amount:g}"
 
 

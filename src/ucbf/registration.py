@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gymnasium
 
-READY = ("Inventory", "Battery", "Reservoir", "Queue", "Shower")  # of ucbf.systems
+PRESETS = ("Inventory", "Battery", "Reservoir", "Queue", "Shower")  # of ucbf.systems
 
 
 def _register(name: str, builder: str, **fixed: str) -> None:
@@ -23,5 +23,5 @@ def _register(name: str, builder: str, **fixed: str) -> None:
 
 _register("Random", "random")
 _register("World", "given")
-for _name in READY:
+for _name in PRESETS:
     _register(_name, "system", kind=_name.lower())

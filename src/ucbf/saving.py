@@ -30,7 +30,7 @@ AT_A_TIME = 2**20  # bytes read; a zip's list of contents must be shorter
 Arrays = dict[str, NDArray[Any]]
 
 
-class Preset(NamedTuple):
+class SavedPreset(NamedTuple):
     """One of ``ucbf.systems``: its kind and its parameters."""
 
     kind: str
@@ -44,7 +44,7 @@ class Saved(NamedTuple):
     params: dict[str, Any]
     system: System
     state: Arrays
-    preset: Preset | None = None
+    preset: SavedPreset | None = None
 
 
 def write(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -204,11 +204,11 @@ def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
         return np.frombuffer(content, dtype).reshape(shape)
 
 
-def _preset(given: Any) -> Preset | None:
+def _preset(given: Any) -> SavedPreset | None:
     if given is None:
         return None
     kind, parameters = given
-    return Preset(str(kind), {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
+    return SavedPreset(str(kind), {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
 
 
 def _digest(arrays: Arrays) -> NDArray[np.uint8]:

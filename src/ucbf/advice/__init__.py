@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from ucbf.advice.advise import Advice, advise
-from ucbf.advice.doubts import doubts
-from ucbf.advice.field import LEARNED, LEARNING, Day
+from ucbf.advice.caveats import find_caveats
+from ucbf.advice.judging import LEARNED, STILL_LEARNING
+from ucbf.advice.learning import learn
 from ucbf.advice.page import summary
-from ucbf.advice.sizes import nice, rounding, suggested
-from ucbf.data.outliers import outliers
+from ucbf.advice.planner import EpisodeAdvice
+from ucbf.advice.result import Advice
+from ucbf.advice.sizes import nice_ceiling, rounding_effect, suggested_parameters
 
 __all__ = [
     "LEARNED",
-    "LEARNING",
+    "STILL_LEARNING",
     "Advice",
-    "Day",
-    "advise",
-    "doubts",
-    "nice",
-    "outliers",
-    "rounding",
-    "suggested",
+    "EpisodeAdvice",
+    "find_caveats",
+    "learn",
+    "nice_ceiling",
+    "rounding_effect",
+    "suggested_parameters",
     "summary",
 ]

@@ -1,4 +1,4 @@
-"""A piece of advice in words: one page in Markdown."""
+"""The page on a piece of advice, in Markdown."""
 
 from __future__ import annotations
 
@@ -7,54 +7,58 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.advice.advise import LEAST, Advice
-from ucbf.advice.doubts import count, doubts, number, spreads
-from ucbf.advice.field import LEARNED
+from ucbf.advice.caveats import find_caveats, spreads
+from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
+from ucbf.advice.result import Advice
+from ucbf.advice.wording import show_count, show_number
 from ucbf.reports import markdown_table
 
 
 def summary(advice: Advice, given: Collection[str] | None = None) -> str:
-    """One page in Markdown. given: the parameters that the user chose; the others are said to be assumed."""
+    """One page in Markdown: the data, caveats, the parameters, the policy, its value, and how it did.
+
+    given: the parameters that the user chose; the page lists the others as assumed. None: all were chosen
+    """
     parts = [
-        _of_the_data(advice),
-        _of_what_to_mind(advice),
-        _of_the_parameters(advice, given),
-        _of_the_policy(advice),
-        _of_its_worth(advice),
-        _of_the_comparison(advice),
+        _data_section(advice),
+        _caveats_section(advice),
+        _parameters_section(advice, given),
+        _policy_section(advice),
+        _value_section(advice),
+        _comparison_section(advice),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _of_the_data(advice: Advice) -> str:
-    ready, training, test, series = advice.ready, advice.training, advice.test, advice.training.series
+def _data_section(advice: Advice) -> str:
+    preset, training, test, series = advice.preset, advice.training, advice.test, advice.training.series
     last = (test if len(test) else training).starts[-1]
-    dropped = f" {count(training.dropped, 'row')} at the ends left out." if training.dropped else ""
-    later = (len(series) - training.dropped) // ready.horizon - len(training) - len(test)
+    dropped = f" {show_count(training.dropped, 'row')} at the ends left out." if training.dropped else ""
+    later = (len(series) - training.dropped) // preset.horizon - len(training) - len(test)
     unused = f" The {later} after them settle no more, and were left out." if later else ""
-    amounts = np.concatenate([training.amounts, test.amounts])
-    rounded = int((np.abs(amounts / ready.unit - np.rint(amounts / ready.unit)) > 1e-9).sum())
-    note = f" {count(rounded, 'value')} rounded to multiples of {ready.unit:g}." if rounded else ""
+    amounts = np.concatenate([training.values, test.values])
+    rounded = int((np.abs(amounts / preset.unit - np.rint(amounts / preset.unit)) > 1e-9).sum())
+    note = f" {show_count(rounded, 'value')} rounded to multiples of {preset.unit:g}." if rounded else ""
     return (
-        f"# {ready.kind.capitalize()}: a policy from {series.source}\n\n"
-        f"Column {series.name!r}, {count(len(series), 'row')}; episodes of {count(ready.horizon, 'step')}, the first "
-        f"from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, {len(test)} to "
-        f"judge by.{unused}{dropped}{note}" + "".join(f" {done}" for done in series.notes)
+        f"# {preset.kind.capitalize()}: a policy from {series.source}\n\n"
+        f"Column {series.name!r}, {show_count(len(series), 'row')}; episodes of {show_count(preset.horizon, 'step')}, "
+        f"the first from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, "
+        f"{len(test)} to judge by.{unused}{dropped}{note}" + "".join(f" {done}" for done in series.notes)
     )
 
 
-def _of_what_to_mind(advice: Advice) -> str:
-    found = doubts(advice)
+def _caveats_section(advice: Advice) -> str:
+    found = find_caveats(advice)
     return "## Read this first\n\n" + "\n".join(f"- {text}" for text in found) if found else ""
 
 
-def _of_the_parameters(advice: Advice, given: Collection[str] | None) -> str:
-    ready = advice.ready
-    chosen = {name: name in given if given is not None else True for name in ready.described()}
-    said = [f"With {', '.join(ready.described(name) for name, mine in chosen.items() if mine) or 'nothing given'}."]
+def _parameters_section(advice: Advice, given: Collection[str] | None) -> str:
+    preset = advice.preset
+    chosen = {name: name in given if given is not None else True for name in preset.stated_parameters()}
+    said = [f"With {', '.join(preset.describe(name) for name, mine in chosen.items() if mine) or 'nothing given'}."]
     if not all(chosen.values()):
         said.append(
-            f"Not given, and assumed: {', '.join(ready.described(n) for n, mine in chosen.items() if not mine)}."
+            f"Not given, and assumed: {', '.join(preset.describe(n) for n, mine in chosen.items() if not mine)}."
         )
     return "\n\n".join(said)
 
@@ -63,47 +67,47 @@ def _date(text: str) -> str:
     return text.removesuffix(" 00:00:00")
 
 
-def _of_the_policy(advice: Advice) -> str:
+def _policy_section(advice: Advice) -> str:
     parts = []
-    for day in advice.days.values():
-        title = f"### {_date(day.name)}\n\n" if day.name else ""
-        parts.append(title + "\n".join(f"- {line}" for line in str(day.policy).splitlines()))
+    for each in advice.by_kind.values():
+        title = f"### {_date(each.name)}\n\n" if each.name else ""
+        parts.append(title + "\n".join(f"- {line}" for line in str(each.policy).splitlines()))
     return "## What to do\n\n" + "\n\n".join(parts)
 
 
-def _of_its_worth(advice: Advice) -> str:
-    amount, certificate = advice.ready.amount_name, advice.certificate
-    bound = float(certificate.gap[round(advice.start / advice.ready.unit) - advice.ready.system.state_offset])
+def _value_section(advice: Advice) -> str:
+    amount, certificate = advice.preset.amount_name, advice.certificate
+    bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
     lost = (
-        f"{number(advice.loss)} an episode at most, in 95 % of resampled histories."
+        f"{show_number(advice.loss)} an episode at most, in 95 % of resampled histories."
         if np.isfinite(advice.loss)
-        else f"not to be told from {count(len(advice.training), 'episode')}."
+        else f"not to be told from {show_count(len(advice.training), 'episode')}."
     )
     lines = [
         f"Expected: {advice.value:.5g} an episode, if the future is like the past."
         + ("" if advice.ongoing else " The rest at the end of an episode is valued as stated, and no further."),
         f"Estimated loss from not knowing the law of the {amount} any better: {lost}",
         f"Proved, for independent steps: with {1 - certificate.p:.0%} probability no policy gets more than "
-        f"{number(bound)} an episode above it"
+        f"{show_number(bound)} an episode above it"
         + ("." if bound < abs(advice.value) else "; so few episodes prove next to nothing."),
         f"Assumed: {advice.independence}.",
-        _of_the_spread(advice),
+        _spread_line(advice),
     ]
     return "## What it is worth\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
-def _of_the_spread(advice: Advice) -> str:
-    """What pooling takes for granted."""
+def _spread_line(advice: Advice) -> str:
+    """Whether the steps share a distribution of W, which takes their spread to be the same."""
     if not advice.pooled:
         return "Every step has a law of its own."
     spread = spreads(advice)
     return (
-        f"One law serves all steps, around the profile of the {advice.ready.amount_name}: the spread is taken to be "
+        f"One law serves all steps, around the profile of the {advice.preset.amount_name}: the spread is taken to be "
         f"the same. In the data it is from {spread.min():.3g} to {spread.max():.3g}."
     )
 
 
-def _of_the_comparison(advice: Advice) -> str:
+def _comparison_section(advice: Advice) -> str:
     rows, n = advice.comparison(), len(advice.test)
     if not rows:
         return "## Judged by\n\nNothing: all episodes were learned from."
@@ -114,7 +118,7 @@ def _of_the_comparison(advice: Advice) -> str:
         "worse": [row["policy"] for row in others if row["low"] > 0],
     }
     verdict = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
-    if n < LEAST:
+    if n < FEWEST_EPISODES:
         verdict = f"So few episodes ({n}) do not settle who is better"
 
     def ahead(row: dict[str, Any]) -> str:
@@ -125,4 +129,4 @@ def _of_the_comparison(advice: Advice) -> str:
 
     cells = [[row["policy"], f"{row['reward']:.5g}", ahead(row)] for row in rows]
     table = markdown_table(["policy", "reward an episode", "learned is ahead by (95 %)"], cells)
-    return f"## In the {count(n, 'episode')} that followed\n\n{verdict}.\n\n{table.strip()}"
+    return f"## In the {show_count(n, 'episode')} that followed\n\n{verdict}.\n\n{table.strip()}"

@@ -20,7 +20,7 @@ from ucbf.checks import whole
 from ucbf.kernels import loop
 from ucbf.kernels.seen import Seen
 from ucbf.limits import Limits, copy_into, learner_limits
-from ucbf.saving import Preset, Saved, write
+from ucbf.saving import Saved, SavedPreset, write
 from ucbf.seen import Transition, explain
 from ucbf.system import System
 from ucbf.units import in_units, units_of
@@ -173,7 +173,7 @@ class Agent(ABC):
         """Write the agent to one file; :func:`ucbf.load` goes on from it bit for bit."""
         write(path, self.saved())
 
-    def saved(self, preset: Preset | None = None) -> Saved:
+    def saved(self, preset: SavedPreset | None = None) -> Saved:
         """What a file says of the agent as it is now: others may go on learning while it is written."""
         with self.lock:
             state = {name: np.array(array) for name, array in self.state.items()}

@@ -15,7 +15,7 @@ from ucbf.cli.parameters import flags_of, given_parameters
 from ucbf.cli.prices import prices_by_episode
 from ucbf.cli.progress import progress_bar
 from ucbf.errors import UserError
-from ucbf.systems import Battery, Inventory, Queue, Ready, Reservoir
+from ucbf.systems import Battery, Inventory, Preset, Queue, Reservoir
 
 learn = App(name="learn", help="From a measured series to a policy: inventory, battery, reservoir, queue.")
 
@@ -84,19 +84,19 @@ USUAL = Reading()
 @learn.command
 def inventory(*, demand: File, reading: Reading = USUAL, costs: InventoryFlags = InventoryFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
     """Learn what to order from a series of demand: what was asked for, not what was sold."""
-    _advise(Inventory, reading.series(demand, reading.column, 0), reading, costs)
+    _learn(Inventory, reading.series(demand, reading.column, 0), reading, costs)
 
 
 @learn.command
 def reservoir(*, inflow: File, reading: Reading = USUAL, costs: ReservoirFlags = ReservoirFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
     """Learn what to release from a series of inflow."""
-    _advise(Reservoir, reading.series(inflow, reading.column, 0), reading, costs)
+    _learn(Reservoir, reading.series(inflow, reading.column, 0), reading, costs)
 
 
 @learn.command
 def queue(*, arrivals: File, reading: Reading = USUAL, costs: QueueFlags = QueueFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
     """Learn how fast to serve from a series of arrivals."""
-    _advise(Queue, reading.series(arrivals, reading.column, 0), reading, costs)
+    _learn(Queue, reading.series(arrivals, reading.column, 0), reading, costs)
 
 
 @learn.command
@@ -110,11 +110,11 @@ def battery(
 ) -> None:
     """Learn what to buy, and when, from a series of net demand, at prices that are known for the day."""
     prices = None if price_file is None else replace(reading, gaps="refuse").series(price_file, price_column, None)
-    _advise(Battery, reading.series(demand, reading.column, None), reading, costs, prices)
+    _learn(Battery, reading.series(demand, reading.column, None), reading, costs, prices)
 
 
-def _advise(
-    kind: type[Ready], series: data.Series, reading: Reading, flags: Any, prices: data.Series | None = None
+def _learn(
+    kind: type[Preset], series: data.Series, reading: Reading, flags: Any, prices: data.Series | None = None
 ) -> None:
     """Learn from the first part of a series, judge by the rest, and write what came of it."""
     given = given_parameters(kind, flags, reading.config)
@@ -126,9 +126,9 @@ def _advise(
         horizon = whole("horizon", given.setdefault("horizon", STEPS.get(series.spacing or "", 10)), 1)
         episodes = data.episodes(series, horizon, least=LEAST)
         changes = None if prices is None else prices_by_episode(prices, episodes)
-        ready = kind(**advice.suggested(kind, episodes.amounts, given))
+        preset = kind(**advice.suggested_parameters(kind, episodes.values, given))
         with progress_bar("steps") as progress:
-            found = advice.advise(ready, episodes, reading.train, reading.pool, changes, progress=progress)
+            found = advice.learn(preset, episodes, reading.train, reading.pool, changes, progress=progress)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     page = advice.summary(found, chosen)

@@ -30,20 +30,20 @@ def write_files(folder: Path, found: advice.Advice, page: str) -> list[str]:
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
     """What to do, a row for each kind of day, step and state."""
-    named = len(found.days) > 1
-    return [({"kind": day.name} if named else {}) | row for day in found.days.values() for row in day.policy.rows()]
+    named = len(found.by_kind) > 1
+    return [({"kind": day.name} if named else {}) | row for day in found.by_kind.values() for row in day.policy.rows()]
 
 
 def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
     """The learned law of the amount, a row for each kind of day, step and value that may occur."""
     rows = []
-    for day in found.days.values():
-        law, ready, words = day.amounts, day.ready, day.policy.words
-        for h, step in enumerate(words.steps or range(1, ready.horizon + 1)):
+    for day in found.by_kind.values():
+        law, preset, words = day.amount_distribution, day.preset, day.policy.words
+        for h, step in enumerate(words.steps or range(1, preset.horizon + 1)):
             for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True):
                 if p > 0:
-                    kind = {"kind": day.name} if len(found.days) > 1 else {}
-                    amount = {ready.amount_name: float(value * ready.unit), "probability": float(p)}
+                    kind = {"kind": day.name} if len(found.by_kind) > 1 else {}
+                    amount = {preset.amount_name: float(value * preset.unit), "probability": float(p)}
                     rows.append({**kind, words.step: step, **amount})
     return rows
 

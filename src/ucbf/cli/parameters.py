@@ -11,14 +11,14 @@ from cyclopts import Parameter
 
 from ucbf.cli.flags import read_whole
 from ucbf.errors import UserError
-from ucbf.systems import Ready
+from ucbf.systems import Preset
 
 Whole = Annotated[int | None, Parameter(converter=read_whole)]
 Many = Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True, negative=())]
 PER_STEP = {"prices", "value", "target", "shortage_cost"}  # one value for all steps, or one for each
 
 
-def flags_of(kind: type[Ready]) -> Any:
+def flags_of(kind: type[Preset]) -> Any:
     """A dataclass with a flag for each parameter of a preset; None: not given, so that the series suggests it."""
 
     def flag(name: str, default: Any) -> Any:
@@ -31,7 +31,7 @@ def flags_of(kind: type[Ready]) -> Any:
     return Parameter(name="*", group="Costs and sizes")(flags)
 
 
-def given_parameters(kind: type[Ready], flags: Any, config: Path | None) -> dict[str, Any]:
+def given_parameters(kind: type[Preset], flags: Any, config: Path | None) -> dict[str, Any]:
     """The parameters that the user gave, in the file or by flags; a flag overrides the file."""
     given = {} if config is None else _read_config(kind, config)
     for name, value in vars(flags).items():
@@ -40,7 +40,7 @@ def given_parameters(kind: type[Ready], flags: Any, config: Path | None) -> dict
     return given
 
 
-def _read_config(kind: type[Ready], config: Path) -> dict[str, Any]:
+def _read_config(kind: type[Preset], config: Path) -> dict[str, Any]:
     """The parameters in a TOML file; a UserError where one is unknown or not a number."""
     if not config.is_file():
         raise UserError(f"there is no file {str(config)!r} (--config)")

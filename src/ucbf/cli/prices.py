@@ -13,7 +13,7 @@ from ucbf.errors import UserError
 
 def prices_by_episode(prices: data.Series, episodes: data.Episodes) -> list[dict[str, Any]]:
     """The prices of every episode, matched by date where both have dates, else row by row."""
-    (K, H), demand = episodes.amounts.shape, episodes.series
+    (K, H), demand = episodes.values.shape, episodes.series
     where = f"{prices.source}, column {prices.name!r}"
     at = np.arange(K * H)
     if prices.times is not None and demand.times is not None:

@@ -22,7 +22,7 @@ DAYS = {("hour", 24), ("half-hour", 48)}  # episodes that are a day
 class Episodes:
     """A series cut into episodes of H steps."""
 
-    amounts: NDArray[np.float64]  # [K, H]
+    values: NDArray[np.float64]  # [K, H]
     names: tuple[str, ...] | None  # [H] of the steps, where the calendar has names for them
     starts: tuple[str, ...]  # [K] when each began
     kinds: tuple[str, ...]  # [K] of each: "weekday" or "weekend" where an episode is a day, else ""
@@ -31,10 +31,10 @@ class Episodes:
     begin: int = 0  # index in the series at which the first episode begins
 
     def __len__(self) -> int:
-        return len(self.amounts)
+        return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Episodes({len(self)} of {self.amounts.shape[1]} steps, from {self.starts[0] if len(self) else 'none'})"
+        return f"Episodes({len(self)} of {self.values.shape[1]} steps, from {self.starts[0] if len(self) else 'none'})"
 
     def split(self, share: float) -> tuple[Episodes, Episodes]:
         """The first ``share`` of the episodes, to learn from, and the rest, to judge by."""
@@ -45,24 +45,24 @@ class Episodes:
     def part(self, first: int, stop: int) -> Episodes:
         """Episodes first to stop - 1."""
         cut = slice(first, stop)
-        begin = self.begin + first * self.amounts.shape[1]
+        begin = self.begin + first * self.values.shape[1]
         return Episodes(
-            self.amounts[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series, begin
+            self.values[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series, begin
         )
 
     def place(self, k: int, h: int) -> str:
         """Where step h of episode k stands in the series."""
-        return self.series.place(self.begin + k * self.amounts.shape[1] + h)
+        return self.series.place(self.begin + k * self.values.shape[1] + h)
 
     @cached_property
     def outliers(self) -> NDArray[np.bool_]:
         """[K, H] which amounts are far from all others."""
-        return outliers(self.amounts)
+        return outliers(self.values)
 
     @property
     def profile(self) -> NDArray[np.float64]:
         """[H] the mean of every step."""
-        mean: NDArray[np.float64] = self.amounts.mean(axis=0)
+        mean: NDArray[np.float64] = self.values.mean(axis=0)
         return mean
 
 

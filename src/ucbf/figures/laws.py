@@ -40,13 +40,13 @@ def law_figure(learned: Disturbance, truth: Disturbance, most: int = 8) -> Figur
 
 def law_panel(ax: Axes, advice: Advice) -> None:
     """The learned distribution at every step, its median and 10 to 90 %, over the amounts measured before and after."""
-    law, unit, H = advice.last.amounts, advice.ready.unit, advice.ready.horizon
+    law, unit, H = advice.last.amount_distribution, advice.preset.unit, advice.preset.horizon
     steps = np.arange(1, H + 1)
     low, middle, high = (np.array([_quantile(law, h, share) * unit for h in range(H)]) for share in (0.1, 0.5, 0.9))
     rng = np.random.default_rng(0)
     kind = advice.last.kind
     for part, colour, label in ((advice.training, "#999999", "learned from"), (advice.test, "#D55E00", "afterwards")):
-        amounts = part.amounts[[not kind or k == kind for k in part.kinds]]
+        amounts = part.values[[not kind or k == kind for k in part.kinds]]
         amounts = amounts[:: math.ceil(amounts.size / MOST_POINTS) or 1]
         if len(amounts):
             jitter = rng.uniform(-0.25, 0.25, amounts.shape)
@@ -56,8 +56,8 @@ def law_panel(ax: Axes, advice: Advice) -> None:
     ax.stairs(high, edges, baseline=low, fill=True, color="#0072B2", alpha=0.2, label="learned, 10 to 90 %")
     ax.hlines(middle, edges[:-1], edges[1:], color="#0072B2", label="learned, middle")
     name_steps(ax, advice.policy)
-    ax.set(ylabel=advice.ready.amount_name)
-    ax.set_title(dated(f"The law of the {advice.ready.amount_name}", kind), loc="left", fontsize=11)
+    ax.set(ylabel=advice.preset.amount_name)
+    ax.set_title(dated(f"The law of the {advice.preset.amount_name}", kind), loc="left", fontsize=11)
     for handle in ax.legend(frameon=False, fontsize=8, ncols=2).legend_handles[:2]:
         if handle is not None:
             handle.set_alpha(0.9)

@@ -27,14 +27,14 @@ def policy_figure(policy: Policy, plan: Plan | None = None) -> Figure:
 
 def policy_panel(ax: Axes, policy: Policy, day: str = "") -> None:
     """A heat map of the amount chosen, over step and state; grey where nothing is done. day: named in the title."""
-    amounts, states, words = policy.amounts.T, policy.states, policy.words
+    amounts, states, words = policy.quantities.T, policy.states, policy.words
     idle = np.isclose(amounts, 0)
     half = words.unit / 2
     extent = (0.5, len(policy.step_names) + 0.5, states[0] - half, states[-1] + half)
     ax.set_facecolor("#e4e4e4")
     signed = bool(amounts.min() < 0)
     image = ax.imshow(
-        np.ma.masked_where(idle & (words.amounts is not None), amounts),
+        np.ma.masked_where(idle & (words.action_quantities is not None), amounts),
         origin="lower",
         aspect="auto",
         cmap="RdBu" if signed else "viridis_r",
@@ -46,7 +46,7 @@ def policy_panel(ax: Axes, policy: Policy, day: str = "") -> None:
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     name_steps(ax, policy)
     ax.set(ylabel=words.state)
-    none = " (grey: none)" if idle.any() and words.amounts is not None else ""
+    none = " (grey: none)" if idle.any() and words.action_quantities is not None else ""
     ax.set_title(dated(f"What to do: {words.action}{none}", day), loc="left", fontsize=11)
     colourbar = ax.figure.colorbar(image, ax=ax)
     colourbar.set_label(words.action)

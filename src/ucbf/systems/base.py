@@ -1,103 +1,67 @@
-"""What the ready systems have in common: natural units on one side, a :class:`ucbf.System` of integers on the other."""
+"""What all presets have in common: the user's units on one side, a :class:`ucbf.System` of integers on the other."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import numbers, real, whole
+from ucbf.checks import numbers
 from ucbf.disturbance import Disturbance
 from ucbf.planning import evaluate, lowest_best
 from ucbf.policies import Policy, Words
 from ucbf.rules import certainty_equivalent, myopic
 from ucbf.system import System
+from ucbf.systems.distributions import at_values, binomial, empirical
+from ucbf.systems.parameters import Parameters
 from ucbf.world import World
 
-PerStep = float | tuple[float, ...]
-MOST_UNITS = 100_000  # that anything may have
-MOST_STEPS = 1_000_000  # of an episode: more than a year of minutes
 
-
-def _shown(value: Any) -> str:
-    """A parameter in a few characters."""
-    if np.ndim(value) == 0:
-        return f"{value:g}"
-    return " ".join(f"{x:g}" for x in value) if len(value) <= 12 else f"{min(value):g} to {max(value):g}"
-
-
-def _placed(law: Disturbance, values: NDArray[np.int64]) -> Disturbance:
-    """The law with its masses at other values, [1 or H, n]; what comes to the same place adds up."""
-    rows = np.broadcast_to(values, (max(len(values), len(law.pmf)), values.shape[1]))
-    pmf = np.zeros((len(rows), int(np.ptp(values)) + 1))
-    for h, row in enumerate(rows):
-        np.add.at(pmf[h], row - values.min(), law.pmf[h % len(law.pmf)])
-    return Disturbance(pmf, low=int(values.min()))
-
-
-def best_of(world: World, choices: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The policy with the highest value, averaged over the first state."""
-    return max(choices, key=lambda policy: float(world.start @ evaluate(world, policy)[0]))
+def best_policy(world: World, policies: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The policy [H, S] with the highest value, averaged over the first state."""
+    return max(policies, key=lambda policy: float(world.start @ evaluate(world, policy)[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ready(ABC):
-    """A kind of system that is met often: a builder of a :class:`ucbf.System` and, given a law, of a World.
+class Preset(Parameters):
+    """A system that is met often. It builds a :class:`ucbf.System` and, given a distribution, a :class:`ucbf.World`.
 
-    Amounts are in the user's units, costs too; states and actions of the system are whole multiples of ``unit``. The
-    *amount* is what is not known beforehand, in the user's words: a demand, an inflow, arrivals. Subclasses say what
-    it does: W = sign (amount - profile).
+    All parameters are in the user's units. States and actions of the system are whole multiples of ``unit``.
+
+    The *amount* is what is not known beforehand, in the user's units: a demand, an inflow, arrivals. The *profile* is
+    the amount expected at each step. The disturbance is W = sign (amount - profile), in multiples of ``unit``. A
+    subclass says what an amount does to the state.
     """
 
-    kind: ClassVar[str]  # the name of the system in commands
+    kind: ClassVar[str]  # the name of the preset in commands
     amount_name: ClassVar[str]
     state_name: ClassVar[str]
     action_name: ClassVar[str]
     step_name: ClassVar[str]
-    sign: ClassVar[int]  # whether the amount adds to the state (1) or is taken from it (-1)
-    limits: ClassVar[str] = "amount_range"  # the parameters that say how far the amount goes
-    multiples: ClassVar[tuple[str, ...]] = ()  # the parameters that must be multiples of the unit
-    raises: ClassVar[str | None] = None  # the verb of an action that raises the state, as in "order up to 23"
-
-    horizon: int
-    unit: float = 1.0
-    profile: PerStep = 0.0
-    discount: float = 1.0
+    sign: ClassVar[int]  # 1 if the amount adds to the state, -1 if it is taken from the state
+    range_parameters: ClassVar[tuple[str, ...]] = ("amount_range",)  # the parameters that set amount_range
+    raising_verb: ClassVar[str | None] = None  # for actions that raise the state: "order", as in "order up to 23"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None or field.default is not None:
-                numbers(field.name, value)
-        whole("horizon", self.horizon, 1, MOST_STEPS)
-        real("unit", self.unit, 0, open_low=True)
-        real("discount", self.discount, 0, 1, open_low=True)
-        self.check()
-        for name in self.multiples:
-            self._check_multiple(name)
+        super().__post_init__()
         low, high = self.amount_range
         if low > high:
             raise ValueError(
                 f"the {self.amount_name} is from {low:g} to {high:g}; the first must not exceed the second"
             )
         expected = self.per_step("profile")
-        if self.profiled and (expected.min() < low or expected.max() > high):
+        if self.has_profile and (expected.min() < low or expected.max() > high):
             raise ValueError(
                 f"profile goes from {expected.min():g} to {expected.max():g}, but the {self.amount_name} only from "
-                f"{low:g} to {high:g}; widen its range"
+                f"{low:g} to {high:g}; widen its range ({', '.join(self.range_parameters)})"
             )
 
-    # -- what a kind of system supplies -----------------------------------------------------------
-
-    @abstractmethod
-    def check(self) -> None:
-        """An error for a parameter that makes no sense."""
+    # -- what a subclass supplies, besides check() --------------------------------------------------
 
     @property
     @abstractmethod
@@ -106,26 +70,40 @@ class Ready(ABC):
 
     @property
     @abstractmethod
-    def action_amounts(self) -> NDArray[Any]:
-        """[A] what each action means, in the user's units."""
-
-    @classmethod
-    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Sizes that suit amounts of this least, mean and most; rounded up to whole units by the caller."""
-        return {}
+    def action_quantities(self) -> NDArray[Any]:
+        """[A] how much each action orders, releases, serves, ..., in the user's units."""
 
     @abstractmethod
     def mechanics(self) -> dict[str, Any]:
-        """The arguments of the System, but for what all kinds share."""
+        """The arguments of the System that differ from preset to preset: f, reward, sizes, ..."""
+
+    @classmethod
+    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Parameters that suit amounts with this minimum, mean and maximum; the caller rounds them up to units."""
+        return {}
+
+    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
+        """Policies [H, S] by name: the rules that practitioners use for this preset only."""
+        return {}
+
+    def with_defaults_fixed(self, training_changes: Sequence[dict[str, Any]]) -> Self:
+        """A copy in which defaults that follow from changing parameters are fixed, from the training episodes.
+
+        A battery values its rest at the mean price of the day, unless told otherwise. Where prices change from day to
+        day, the mean price of the training days takes its place.
+
+        training_changes: for each training episode, the parameters that differ in it
+        """
+        return self
 
     # -- the system, and a world of it ------------------------------------------------------------
 
     @cached_property
     def system(self) -> System:
         """What a learner is told."""
-        low, high = (int(x) for x in self.units(self.amount_range))
-        # With a profile W's range is the same for every one, so that what is known of W serves another.
-        ends = (low - high, high - low) if self.profiled else sorted((self.sign * low, self.sign * high))
+        low, high = (int(x) for x in self.to_units(self.amount_range))
+        # W has the same range for every profile, so that what is known of W around one profile serves another.
+        ends = (low - high, high - low) if self.has_profile else sorted((self.sign * low, self.sign * high))
         return System(
             **self.mechanics(),
             horizon=self.horizon,
@@ -135,99 +113,109 @@ class Ready(ABC):
         )
 
     def world(self, law: Disturbance | None = None, start: float | ArrayLike | None = None) -> World:
-        """A world with this law of the amount, in multiples of ``unit``; a bell-shaped one, to try it, if None.
+        """A world in which the amount has this distribution.
 
+        law: the distribution of the amount in multiples of ``unit``; :meth:`example_distribution` if None
         start: the first state in the user's units, or probabilities [S]; uniform if None
         """
         if start is not None and np.ndim(start) == 0:
-            start = int(self.units(start))
-        return World(self.system, self.disturbance(self.bell() if law is None else law), start)
+            start = int(self.to_units(start))
+        law = self.example_distribution() if law is None else law
+        return World(self.system, self.disturbance_distribution(law), start)
 
-    def bell(self) -> Disturbance:
-        """A law of the amount to try the system with: binomial, a third of the way from the least to the most."""
-        low, high = (int(x) for x in self.units(self.amount_range))
-        n = high - low
-        ways = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in range(n + 1)]
-        pmf = np.array([math.exp(ways[i] + i * math.log(1 / 3) + (n - i) * math.log(2 / 3)) for i in range(n + 1)])
-        return Disturbance(pmf / pmf.sum(), low=low)
+    # -- from the amount to W and back ------------------------------------------------------------
 
-    def law(self, amounts: ArrayLike, pooled: bool = False) -> Disturbance:
-        """The empirical law of measured amounts [K, H], in multiples of ``unit``: of every step, or one for all."""
-        table = self._measured(amounts)
-        low = int(table.min())
-        rows = [table.ravel()] if pooled else list(table.T)
-        counts = np.stack([np.bincount(row - low, minlength=int(np.ptp(table)) + 1) for row in rows])
-        return Disturbance(counts / counts.sum(axis=1, keepdims=True), low=low)
+    def example_distribution(self) -> Disturbance:
+        """A distribution of the amount to try the preset with: binomial, a third of the way from least to most."""
+        low, high = (int(x) for x in self.to_units(self.amount_range))
+        return binomial(low, high)
 
-    def disturbance(self, law: Disturbance) -> Disturbance:
-        """The law of W, from that of the amount in multiples of ``unit``."""
+    def empirical_distribution(self, measured: ArrayLike, pooled: bool = False) -> Disturbance:
+        """The distribution of measured amounts [K, H], in multiples of ``unit``: for every step, or one if pooled."""
+        return empirical(self._measured_units(measured), pooled)
+
+    def disturbances(self, measured: ArrayLike) -> NDArray[np.int64]:
+        """[K, H] W of measured amounts [K, H], which are rounded to multiples of ``unit``."""
+        w: NDArray[np.int64] = self.sign * (self._measured_units(measured) - self.expected_amount)
+        return w
+
+    def disturbance_distribution(self, law: Disturbance) -> Disturbance:
+        """The distribution of W, given that of the amount in multiples of ``unit``."""
         if not isinstance(law, Disturbance):
             raise TypeError(f"law is {law!r:.60}; give a ucbf.Disturbance of the {self.amount_name}")
         occurs = law.values[(law.pmf > 0).any(axis=0)]
-        low, high = self.units(self.amount_range)
+        low, high = self.to_units(self.amount_range)
         if occurs[0] < low or occurs[-1] > high:
-            said, declared = (
+            found, declared = (
                 f"{a * self.unit:g} to {b * self.unit:g}" for a, b in ((occurs[0], occurs[-1]), (low, high))
             )
             raise ValueError(
-                f"the law gives a {self.amount_name} from {said}, but it is declared from {declared}; widen that range"
+                f"law gives a {self.amount_name} from {found}, but it is declared from {declared}; widen that range "
+                f"({', '.join(self.range_parameters)})"
             )
-        if self.profiled and len(law.pmf) not in (1, self.horizon):
+        if self.has_profile and len(law.pmf) not in (1, self.horizon):
             raise ValueError(
-                f"the law has {len(law.pmf)} steps and the system {self.horizon}; give one row, or one each"
+                f"law has {len(law.pmf)} steps and the system {self.horizon}; give one row, or one for each step"
             )
-        return _placed(law, self.sign * (law.values - self._moved))
+        return at_values(law, self.sign * (law.values - self._expected_column))
 
-    def anchored(self, changes: Sequence[dict[str, Any]]) -> Self:
-        """The same with what must not follow the changes of an episode fixed by those of the past."""
-        return self
+    def amount_distribution(self, law: Disturbance) -> Disturbance:
+        """The distribution of the amount in multiples of ``unit``, given that of W."""
+        return at_values(law, self.sign * law.values + self._expected_column)
 
-    def within_range(self, law: Disturbance) -> Disturbance:
-        """A law of W, around the profile, without amounts that cannot be: those are brought to the nearest that can."""
-        if not self.profiled:
+    def clipped_to_amount_range(self, law: Disturbance) -> Disturbance:
+        """A distribution of W in which impossible amounts (below zero, say) are moved to the nearest possible one.
+
+        Needed where W was measured around one profile and is used around another.
+        """
+        if not self.has_profile:
             return law
-        low, high = self.units(self.amount_range)
-        amounts = np.clip(self.sign * law.values + self._moved, low, high)
-        return _placed(law, self.sign * (amounts - self._moved))
-
-    def amounts(self, law: Disturbance) -> Disturbance:
-        """The law of the amount, in multiples of ``unit``, from that of W: the inverse of :meth:`disturbance`."""
-        return _placed(law, self.sign * law.values + self._moved)
+        low, high = self.to_units(self.amount_range)
+        amounts = np.clip(self.sign * law.values + self._expected_column, low, high)
+        return at_values(law, self.sign * (amounts - self._expected_column))
 
     @property
-    def _moved(self) -> NDArray[np.int64]:
-        """[H, 1] what is expected at each step; [1, 1] where no profile is given, so that one law stays one."""
-        return self.expected[:, None] if self.profiled else np.zeros((1, 1), np.int64)
+    def expected_amount(self) -> NDArray[np.int64]:
+        """[H] the profile in multiples of ``unit``."""
+        return self.to_units(self.per_step("profile"))
 
-    def disturbances(self, amounts: ArrayLike) -> NDArray[np.int64]:
-        """[K, H] W of measured amounts [K, H], rounded to whole multiples of ``unit``."""
-        w: NDArray[np.int64] = self.sign * (self._measured(amounts) - self.expected)
-        return w
+    @property
+    def has_profile(self) -> bool:
+        """Whether a profile is given."""
+        return bool(np.ndim(self.profile)) or self.profile != 0
 
-    def _measured(self, amounts: ArrayLike) -> NDArray[np.int64]:
-        """[K, H] amounts in multiples of ``unit``."""
-        table = numbers(self.amount_name, amounts)
+    @property
+    def _expected_column(self) -> NDArray[np.int64]:
+        """[H, 1] the expected amounts; [1, 1] without a profile, so that one distribution for all steps stays one."""
+        return self.expected_amount[:, None] if self.has_profile else np.zeros((1, 1), np.int64)
+
+    def _measured_units(self, measured: ArrayLike) -> NDArray[np.int64]:
+        """[K, H] measured amounts in multiples of ``unit``."""
+        table = numbers(self.amount_name, measured)
         if table.ndim != 2 or table.shape[1] != self.horizon or not len(table):
             raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.horizon}")
-        return self.units(table)
+        return self.to_units(table)
 
     # -- policies ---------------------------------------------------------------------------------
 
     def policy(self, given: Any, steps: tuple[str, ...] | None = None, step: str | None = None) -> Policy:
-        """A policy in the words of this system: of an agent, of a plan, or its actions [H, S].
+        """A policy in the words of this preset.
 
-        steps: names of the steps, such as the days of the week; step: what a step is, such as "year"
+        given: an agent, a plan, or actions [H, S]
+        steps: names of the steps, such as the days of the week
+        step: what a step is, such as "year"
         """
         step = step or self.step_name
-        words = Words(self.state_name, self.action_name, step, self.unit, self.action_amounts, self.raises, steps)
-        if hasattr(given, "q"):  # rounding must not hide a rule
+        quantities = self.action_quantities
+        words = Words(self.state_name, self.action_name, step, self.unit, quantities, self.raising_verb, steps)
+        if hasattr(given, "q"):  # of actions that differ by rounding only, the lowest: rounding must not hide a rule
             given = lowest_best(given.q)
         return Policy(self.system, getattr(given, "policy", given), words)
 
     def rules(self, law: Disturbance, system: System | None = None) -> dict[str, NDArray[np.int64]]:
-        """What practitioners would do, given a law of W: policies [H, S] by name.
+        """Policies [H, S] by name: the rules that practitioners use, given the distribution of W.
 
-        system: this one, perhaps with another terminal reward (:func:`ucbf.endless`)
+        system: the one to use instead of this preset's; it may differ in its terminal reward (:func:`ucbf.endless`)
         """
         system = self.system if system is None else system
         return {
@@ -235,67 +223,3 @@ class Ready(ABC):
             "certainty-equivalent": certainty_equivalent(system, law),
             **self.own_rules(World(system, law)),
         }
-
-    def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
-        """Rules that are used for this kind of system only."""
-        return {}
-
-    def replace(self, **changes: Any) -> Self:
-        """The same with some parameters changed."""
-        return replace(self, **changes)
-
-    # -- units ------------------------------------------------------------------------------------
-
-    def units(self, amounts: ArrayLike) -> NDArray[np.int64]:
-        """Amounts as whole multiples of ``unit``, rounded."""
-        return np.rint(np.asarray(amounts, dtype=np.float64) / self.unit).astype(np.int64)
-
-    @property
-    def expected(self) -> NDArray[np.int64]:
-        """[H] the profile in multiples of ``unit``."""
-        return self.units(self.per_step("profile"))
-
-    def per_step(self, name: str) -> NDArray[np.float64]:
-        """[H] a parameter that is one number or one for each step."""
-        value = numbers(name, getattr(self, name))
-        if value.shape not in {(), (self.horizon,)}:
-            raise ValueError(f"{name} has {value.size} numbers; give one, or one for each of the {self.horizon} steps")
-        return np.broadcast_to(value, (self.horizon,))
-
-    def at_least(self, low: float, *names: str, open_low: bool = False) -> None:
-        """An error for a parameter below ``low``."""
-        for name in names:
-            for value in np.atleast_1d(getattr(self, name)):
-                real(name, value, low, open_low=open_low)
-
-    def multiple(self, name: str) -> int:
-        """One of ``multiples``, in units."""
-        return round(float(getattr(self, name)) / self.unit)
-
-    def _check_multiple(self, name: str) -> None:
-        given = getattr(self, name)
-        for value in () if given is None else np.ravel(given):
-            if abs(value / self.unit - round(value / self.unit)) > 1e-9:
-                raise ValueError(
-                    f"{name} {'has' if np.ndim(given) else 'is'} {value:g}, which is not a multiple of unit "
-                    f"{self.unit:g}; change one of them"
-                )
-            if abs(value) / self.unit > MOST_UNITS:
-                raise ValueError(
-                    f"{name} is {value:g}, more than {MOST_UNITS} times unit {self.unit:g}; take a coarser unit"
-                )
-
-    @property
-    def profiled(self) -> bool:
-        """Whether a profile is given."""
-        return bool(np.ndim(self.profile)) or self.profile != 0
-
-    def parameters(self) -> dict[str, Any]:
-        """All parameters, as the constructor takes them."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    def described(self, name: str | None = None) -> Any:
-        """A parameter and its value in words; without a name, the names of all that have one, but for the profile."""
-        if name is not None:
-            return f"{name} {_shown(getattr(self, name))}"
-        return [f.name for f in fields(self) if f.name != "profile" and getattr(self, f.name) is not None]

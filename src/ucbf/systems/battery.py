@@ -1,4 +1,4 @@
-"""A battery, or any load that can wait: buy at prices that are known for the day, against a demand that is not."""
+"""A battery, or any load that can wait: prices are known for the day, the demand is not."""
 
 from __future__ import annotations
 
@@ -11,53 +11,54 @@ from numpy.typing import NDArray
 
 from ucbf.checks import real
 from ucbf.rules import aim_at
-from ucbf.systems.base import PerStep, Ready, best_of
+from ucbf.systems.base import Preset, best_policy
+from ucbf.systems.parameters import PerStep
 from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
-class Battery(Ready):
-    """Each step: buy (or sell) at a known price; then the net demand comes, and the battery takes up the difference.
+class Battery(Preset):
+    """Each step: buy or sell at a known price. Then the net demand comes, and the battery covers the difference.
 
     Parameters
     ----------
     capacity
-        Of the battery.
+        The most that the battery holds.
     prices
-        Of a unit at each step, known for the whole day.
+        Price of a unit at each step, known for the whole day.
     max_buy
         The most that can be bought in a step.
     max_sell
         The most that can be sold in a step.
     min_demand
-        The least net demand; below zero where there is generation of one's own.
+        The least net demand in a step; below zero where own generation may exceed the demand.
     max_demand
-        The most.
+        The most net demand in a step.
     efficiency
-        What is left of a unit that is paid for, once it has arrived; amounts bought are what arrives.
+        The share of a purchase that arrives. Purchases are counted as they arrive, and paid for in full.
     shortage_price
-        Of each unit that neither the purchase nor the battery covers.
+        Cost of each unit of demand that neither the purchase nor the battery covers.
     spill_price
-        Paid for each unit that does not fit; below zero if it costs.
+        Reward for each unit that does not fit into the battery; below zero if it costs.
     end_value
-        Worth of each unit in the battery after the last step; the mean price if None (over past days, where prices
-        change from day to day).
+        Value of each unit in the battery after the last step. None: the mean price of the day, or that of the training
+        days where prices change from day to day.
     horizon
-        Steps of an episode.
+        Number of steps of an episode.
     discount
-        What a reward one step later is worth, at most 1.
+        What a reward is worth if it comes one step later, at most 1.
     unit
-        All amounts are multiples of it.
+        Charge, purchases and demand are counted in multiples of it.
     profile
-        The net demand expected at each step; W is then how much less it was, and may be pooled over steps.
+        The net demand expected at each step. W is then by how much it was lower, and steps may share a distribution.
     """
 
     kind = "battery"
     amount_name, state_name, action_name, step_name = "net demand", "charge", "purchase", "hour"
     sign = -1
-    limits = "min_demand, max_demand"
-    multiples = ("capacity", "max_buy", "max_sell")
-    raises = "buy"
+    range_parameters = ("min_demand", "max_demand")
+    multiples_of_unit = ("capacity", "max_buy", "max_sell")
+    raising_verb = "buy"
 
     horizon: int = 24
     capacity: float = 20
@@ -72,44 +73,47 @@ class Battery(Ready):
     end_value: float | None = None
 
     def check(self) -> None:
-        """An error for a parameter that makes no sense."""
-        self.at_least(self.unit, "capacity", "max_buy")
-        self.at_least(0, "max_sell")
+        """Raise an error for a parameter that makes no sense."""
+        self.check_at_least(self.unit, "capacity", "max_buy")
+        self.check_at_least(0, "max_sell")
         real("efficiency", self.efficiency, 0, 1, open_low=True)
         self.per_step("prices")
 
     @property
     def amount_range(self) -> tuple[float, float]:
-        """The least and the most net demand."""
+        """From min_demand to max_demand."""
         return self.min_demand, self.max_demand
 
     @property
-    def action_amounts(self) -> NDArray[Any]:
-        """[A] how much is bought; below zero, sold."""
-        return np.arange(-self.multiple("max_sell"), self.multiple("max_buy") + 1) * self.unit
+    def action_quantities(self) -> NDArray[Any]:
+        """[A] how much each action buys; below zero, sells."""
+        return np.arange(-self.units_of("max_sell"), self.units_of("max_buy") + 1) * self.unit
 
-    def anchored(self, changes: Sequence[dict[str, Any]]) -> Battery:
-        """The same with the end valued by the mean price of those days: a dear day's rest is not sold at its price."""
-        prices = [change["prices"] for change in changes if "prices" in change]
+    def with_defaults_fixed(self, training_changes: Sequence[dict[str, Any]]) -> Battery:
+        """A copy whose end_value is the mean price of the training days, unless it was given.
+
+        Otherwise what is left on an expensive day would count at the price of that day.
+        """
+        prices = [change["prices"] for change in training_changes if "prices" in change]
         if self.end_value is not None or not prices:
             return self
         return self.replace(end_value=float(np.mean(prices)))
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
-        """Buy what is expected to bring the battery to one level, the best of all, whatever the price."""
-        capacity = self.multiple("capacity")
-        return {"one level": best_of(world, [aim_at(self.system, world.law, x) for x in range(capacity + 1)])}
+        """Buy what is expected to bring the battery to one level, whatever the price; the best of all levels."""
+        capacity = self.units_of("capacity")
+        return {"one level": best_policy(world, [aim_at(self.system, world.law, x) for x in range(capacity + 1)])}
 
     @classmethod
-    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Two steps of the largest demand in the battery, one and a half from the grid."""
+    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Room for twice the largest demand; a purchase may be one and a half times the largest demand."""
         below = {"min_demand": 1.5 * least} if least < 0 else {}
         return {"max_demand": 1.25 * most, "capacity": 2 * most, "max_buy": 1.5 * most, **below}
 
     def mechanics(self) -> dict[str, Any]:
-        """The arguments of the System, but for what all kinds share."""
-        capacity, u, prices, expected = self.multiple("capacity"), self.unit, self.per_step("prices"), self.expected
-        bought, sold = self.action_amounts, self.multiple("max_sell")
+        """The arguments of the System that differ from preset to preset."""
+        capacity, u, prices = self.units_of("capacity"), self.unit, self.per_step("prices")
+        bought, sold, expected = self.action_quantities, self.units_of("max_sell"), self.expected_amount
         end_value = float(prices.mean()) if self.end_value is None else self.end_value
 
         def reward(h: int, charge: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:

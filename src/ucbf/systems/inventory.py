@@ -1,4 +1,4 @@
-"""A store: order, meet the demand, hold what is left or lose what is missing."""
+"""A store: order, meet the demand, keep what is left; demand that finds no stock is lost or waits."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.rules import up_to
-from ucbf.systems.base import Ready, best_of
+from ucbf.systems.base import Preset, best_policy
 from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inventory(Ready):
-    """Each step: order, which arrives at once; then demand comes, and what is not there is lost or owed.
+class Inventory(Preset):
+    """Each step: order, and the order arrives at once. Then demand comes; what is not in stock is lost or owed.
 
     Parameters
     ----------
     capacity
         The most that can be in stock after ordering.
     max_demand
-        The most that can be asked for in a step.
+        The largest demand of a step.
     backlog
-        The most that customers wait for; what is asked for beyond is lost. 0: all that is not in stock is lost.
+        The most that can be owed to waiting customers; demand beyond it is lost. 0: nobody waits.
     max_order
         The most that can be ordered at once; as much as fits if None.
     price
-        Paid by customers for each unit sold.
+        What customers pay for each unit sold.
     unit_cost
-        Of each unit ordered.
+        Cost of each unit ordered.
     order_cost
-        Of ordering at all.
+        Cost of placing an order, whatever its size.
     holding
-        Of each unit left at the end of a step.
+        Cost of each unit left at the end of a step.
     storage
-        Of each unit in stock right after ordering.
+        Cost of each unit in stock right after ordering.
     penalty
-        Of each unit missing at the end of a step: lost, or owed.
+        Cost of each unit missing at the end of a step, lost or owed.
     salvage
-        Worth of each unit left after the last step; unit_cost if None.
+        Value of each unit left after the last step; unit_cost if None.
     horizon
-        Steps of an episode.
+        Number of steps of an episode.
     discount
-        What a reward one step later is worth, at most 1.
+        What a reward is worth if it comes one step later, at most 1.
     unit
-        All amounts are multiples of it.
+        Stock, orders and demand are counted in multiples of it.
     profile
-        What is expected to be asked for at each step; W is then how much less was, and may be pooled over steps.
+        The demand expected at each step. W is then by how much demand was lower, and steps may share a distribution.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class Inventory(Ready):
     kind = "inventory"
     amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
     sign = -1
-    limits = "max_demand"
-    multiples = ("capacity", "backlog", "max_order")
-    raises = "order"
+    range_parameters = ("max_demand",)
+    multiples_of_unit = ("capacity", "backlog", "max_order")
+    raising_verb = "order"
 
     horizon: int = 7
     capacity: float = 20
@@ -78,40 +78,41 @@ class Inventory(Ready):
     salvage: float | None = None
 
     def check(self) -> None:
-        """An error for a parameter that makes no sense."""
-        self.at_least(0, "max_demand", "backlog", "price", "unit_cost", "order_cost", "holding", "storage", "penalty")
-        self.at_least(self.unit, "capacity", *(["max_order"] if self.max_order is not None else []))
+        """Raise an error for a parameter that makes no sense."""
+        self.check_at_least(0, "max_demand", "backlog", "price", "unit_cost", "order_cost")
+        self.check_at_least(0, "holding", "storage", "penalty")
+        self.check_at_least(self.unit, "capacity", *(["max_order"] if self.max_order is not None else []))
 
     @property
     def amount_range(self) -> tuple[float, float]:
-        """No demand, and the most."""
+        """From no demand to max_demand."""
         return 0.0, self.max_demand
 
     @property
-    def action_amounts(self) -> NDArray[Any]:
-        """[A] how much is ordered."""
-        most = self.multiple("capacity") + self.multiple("backlog")
+    def action_quantities(self) -> NDArray[Any]:
+        """[A] how much each action orders."""
+        most = self.units_of("capacity") + self.units_of("backlog")
         if self.max_order is not None:
-            most = min(most, self.multiple("max_order"))
+            most = min(most, self.units_of("max_order"))
         return np.arange(most + 1) * self.unit
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
-        """Base-stock by the critical ratio of every step, and the best (s, S) of all pairs."""
-        demand = self.amounts(world.law)
+        """Base-stock levels by the critical ratio of every step; with an order_cost also the best (s, S) policy."""
+        demand = self.amount_distribution(world.law)
         salvage = self.unit_cost if self.salvage is None else self.salvage
         lost = self.penalty if self.backlog else self.price + self.penalty - self.unit_cost
         short, over = lost - self.storage, self.unit_cost + self.holding - salvage + self.storage
         ratio = short / (short + over) if short > 0 and short + over > 0 else 0.0 if short <= 0 else 1.0
         enough = np.cumsum(demand.pmf, axis=1) >= ratio - 1e-12
         levels = demand.low + np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1)
-        levels = np.minimum(levels, self.multiple("capacity"))
+        levels = np.minimum(levels, self.units_of("capacity"))
         rules = {"base-stock": up_to(self.system, levels)}
         if self.order_cost > 0:
-            rules["(s, S)"] = best_of(world, self._pairs())
+            rules["(s, S)"] = best_policy(world, self._reorder_policies())
         return rules
 
-    def _pairs(self) -> list[NDArray[np.int64]]:
-        """Policies that order up to S when below s, the same at every step; about 40 levels of each."""
+    def _reorder_policies(self) -> list[NDArray[np.int64]]:
+        """(s, S) policies: order up to S when below s, the same at every step. Some 40 levels of each are tried."""
         states = self.system.states
         grid, stock = states[:: max(1, len(states) // 40)], np.array(states)
         idle = up_to(self.system, states[0])
@@ -119,14 +120,14 @@ class Inventory(Ready):
         return [np.where(stock < below, raised[top], idle) for top in grid for below in grid if below <= top]
 
     @classmethod
-    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Room for twice the largest demand, which may be exceeded by a half."""
+    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Room for twice the largest demand so far; a demand may be half as large again."""
         return {"max_demand": 1.5 * most, "capacity": 2 * most}
 
     def mechanics(self) -> dict[str, Any]:
-        """The arguments of the System, but for what all kinds share."""
-        capacity, backlog, u = self.multiple("capacity"), self.multiple("backlog"), self.unit
-        expected, orders = self.expected, self.action_amounts
+        """The arguments of the System that differ from preset to preset."""
+        capacity, backlog, u = self.units_of("capacity"), self.units_of("backlog"), self.unit
+        expected, orders = self.expected_amount, self.action_quantities
         salvage = self.unit_cost if self.salvage is None else self.salvage
 
         def reward(stock: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""A reservoir: release water for its worth, before the inflow is known; what does not fit is spilled."""
+"""A reservoir: release water before the inflow is known; what does not fit is spilled."""
 
 from __future__ import annotations
 
@@ -8,47 +8,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.systems.base import PerStep, Ready
+from ucbf.systems.base import Preset
+from ucbf.systems.parameters import PerStep
 from ucbf.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reservoir(Ready):
-    """Each step: release some of the water that is there; then inflow comes, and what does not fit is spilled.
+class Reservoir(Preset):
+    """Each step: release some of the stored water. Then inflow comes, and what does not fit is spilled.
 
     Parameters
     ----------
     capacity
         The most that can be stored.
     max_inflow
-        The most that can flow in during a step.
+        The largest inflow of a step.
     max_release
         The most that can be released in a step; all that is stored if None.
     value
-        Of each unit released; one number, or one for each step.
+        Value of each unit released; one number, or one for each step.
     target
-        What ought to be released at each step.
+        How much should be released at each step.
     shortage_cost
-        Of each unit less than the target.
+        Cost of each unit by which a release is below the target.
     spill_cost
-        Of each unit that does not fit.
+        Cost of each unit that is spilled.
     water_value
-        Worth of each unit stored after the last step.
+        Value of each unit stored after the last step.
     horizon
-        Steps of an episode.
+        Number of steps of an episode.
     discount
-        What a reward one step later is worth, at most 1.
+        What a reward is worth if it comes one step later, at most 1.
     unit
-        All amounts are multiples of it.
+        Storage, releases and inflow are counted in multiples of it.
     profile
-        The inflow expected at each step; W is then what came beyond it, and may be pooled over steps.
+        The inflow expected at each step. W is then how much more came, and steps may share a distribution.
     """
 
     kind = "reservoir"
     amount_name, state_name, action_name, step_name = "inflow", "storage", "release", "month"
     sign = 1
-    limits = "max_inflow"
-    multiples = ("capacity", "max_release")
+    range_parameters = ("max_inflow",)
+    multiples_of_unit = ("capacity", "max_release")
 
     horizon: int = 12
     capacity: float = 30
@@ -61,41 +62,41 @@ class Reservoir(Ready):
     water_value: float = 0.0
 
     def check(self) -> None:
-        """An error for a parameter that makes no sense."""
-        self.at_least(0, "max_inflow", "target", "shortage_cost", "spill_cost")
-        self.at_least(self.unit, "capacity", *(["max_release"] if self.max_release is not None else []))
+        """Raise an error for a parameter that makes no sense."""
+        self.check_at_least(0, "max_inflow", "target", "shortage_cost", "spill_cost")
+        self.check_at_least(self.unit, "capacity", *(["max_release"] if self.max_release is not None else []))
         for name in ("value", "target", "shortage_cost"):
             self.per_step(name)
 
     @property
     def amount_range(self) -> tuple[float, float]:
-        """No inflow, and the most."""
+        """From no inflow to max_inflow."""
         return 0.0, self.max_inflow
 
     @property
-    def action_amounts(self) -> NDArray[Any]:
-        """[A] how much is released."""
-        most = self.multiple("capacity") if self.max_release is None else self.multiple("max_release")
+    def action_quantities(self) -> NDArray[Any]:
+        """[A] how much each action releases."""
+        most = self.units_of("capacity") if self.max_release is None else self.units_of("max_release")
         return np.arange(most + 1) * self.unit
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
-        """Release the target, or the mean inflow where there is none, as far as there is water."""
-        inflow = self.amounts(world.law)
+        """Release the target, or without a target the mean inflow, as far as there is water."""
+        inflow = self.amount_distribution(world.law)
         mean = np.array([inflow.mean(h) for h in range(self.horizon)])
         target = self.per_step("target")
-        wanted = self.units(target) if target.any() else np.rint(mean).astype(np.int64)
-        stored, most = np.array(self.system.states), len(self.action_amounts) - 1
+        wanted = self.to_units(target) if target.any() else np.rint(mean).astype(np.int64)
+        stored, most = np.array(self.system.states), len(self.action_quantities) - 1
         name = "release the target" if target.any() else "release the mean inflow"
         return {name: np.minimum(np.minimum(wanted[:, None], stored), most)}
 
     @classmethod
-    def sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Room for five mean inflows, of which two can be released in a step; the mean is the target."""
+    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+        """Room for five mean inflows; two of them can be released in a step, and one is the target."""
         return {"max_inflow": 1.5 * most, "capacity": 5 * mean, "max_release": 2 * mean, "target": mean}
 
     def mechanics(self) -> dict[str, Any]:
-        """The arguments of the System, but for what all kinds share."""
-        capacity, expected, released = self.multiple("capacity"), self.expected, self.action_amounts
+        """The arguments of the System that differ from preset to preset."""
+        capacity, expected, released = self.units_of("capacity"), self.expected_amount, self.action_quantities
         value, target, shortage = (self.per_step(name) for name in ("value", "target", "shortage_cost"))
 
         def reward(h: int, stored: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:

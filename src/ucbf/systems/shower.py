@@ -1,4 +1,4 @@
-"""The shower that beginners in reinforcement learning start with, and often fail on."""
+"""The shower: a small control problem with which reinforcement learning is often taught."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.systems.base import Ready
+from ucbf.systems.base import Preset
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shower(Ready):
-    """Each step: turn the tap by -1, 0 or 1 degrees; then the temperature moves by itself, by -1, 0 or 1.
+class Shower(Preset):
+    """Each step: turn the tap by -1, 0 or 1 degrees. Then the temperature drifts, by -1, 0 or 1 degrees.
 
     Parameters
     ----------
     coldest, hottest
-        The range of temperatures.
+        The lowest and the highest temperature.
     target_low, target_high
-        Within them a step pays 1, outside it costs 1.
+        A step that ends between them pays 1, any other costs 1.
     drift
-        The most by which the temperature moves by itself.
+        The most by which the temperature drifts in a step, either way.
     horizon
-        Steps of an episode.
+        Number of steps of an episode.
     discount
-        What a reward one step later is worth, at most 1.
-    unit, profile
-        Degrees that count as one; the drift expected at each step.
+        What a reward is worth if it comes one step later, at most 1.
+    unit
+        Temperatures are counted in multiples of it; the tap turns by one unit.
+    profile
+        The drift expected at each step. W is then how much warmer it became.
     """
 
     kind = "shower"
     amount_name, state_name, action_name, step_name = "drift", "temperature", "turn", "second"
     sign = 1
-    limits = "drift"
-    multiples = ("coldest", "hottest")
+    range_parameters = ("drift",)
+    multiples_of_unit = ("coldest", "hottest")
 
     horizon: int = 60
     coldest: float = 0
@@ -45,8 +47,8 @@ class Shower(Ready):
     drift: float = 1
 
     def check(self) -> None:
-        """An error for a parameter that makes no sense."""
-        self.at_least(0, "drift")
+        """Raise an error for a parameter that makes no sense."""
+        self.check_at_least(0, "drift")
         if not self.coldest <= self.target_low <= self.target_high <= self.hottest:
             raise ValueError(
                 f"the target {self.target_low:g}..{self.target_high:g} is not within {self.coldest:g}..{self.hottest:g}"
@@ -54,21 +56,21 @@ class Shower(Ready):
 
     @property
     def amount_range(self) -> tuple[float, float]:
-        """Colder by the drift, and hotter."""
+        """From -drift to drift."""
         return -self.drift, self.drift
 
     @property
-    def action_amounts(self) -> NDArray[Any]:
-        """[A] turns."""
+    def action_quantities(self) -> NDArray[Any]:
+        """[A] how many degrees each action turns the tap."""
         return np.array([-1.0, 0.0, 1.0]) * self.unit
 
     def mechanics(self) -> dict[str, Any]:
-        """The arguments of the System, but for what all kinds share."""
+        """The arguments of the System that differ from preset to preset."""
         coldest, hottest, u, expected = (
-            self.multiple("coldest"),
-            self.multiple("hottest"),
+            self.units_of("coldest"),
+            self.units_of("hottest"),
             self.unit,
-            self.expected,
+            self.expected_amount,
         )
 
         def landing(z: NDArray[np.int64]) -> NDArray[Any]:

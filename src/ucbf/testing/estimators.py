@@ -11,7 +11,7 @@ from ucbf.agents import UCBVIf
 from ucbf.controller import load
 from ucbf.disturbance import Disturbance
 from ucbf.estimators import Estimate, Estimator
-from ucbf.estimators.base import Named
+from ucbf.models import Model
 from ucbf.simulation import simulate
 from ucbf.system import System
 from ucbf.testing.contract import Rule, a_file, chosen, enforce, name_of, require, require_equal, require_refusal
@@ -19,7 +19,7 @@ from ucbf.testing.playing import EPISODES, require_same
 from ucbf.testing.worlds import tank
 from ucbf.world import World
 
-Make = Callable[[], Named]
+Make = Callable[[], Model]
 Residual = tuple[int, int, int, int]  # h, s, a, s' - f(s, a): what an estimator observes
 
 OBSERVATIONS = 60
@@ -59,7 +59,7 @@ def is_an_estimator(make: Make, world: World, told: System) -> None:
     """Each call gives a new estimator, a subclass of ucbf.estimators.Estimator with a name."""
     one, other = make(), make()
     for made in (one, other):
-        require(isinstance(made, Named), f"it is {made!r:.60}", "return an instance of ucbf.estimators.Estimator")
+        require(isinstance(made, Model), f"it is {made!r:.60}", "return an instance of ucbf.estimators.Estimator")
     require(one is not other, "two calls gave the same object", "make a new one each time")
     name = getattr(one, "name", None)
     require(isinstance(name, str) and name, f"its name is {name!r}", "give the class a text as its name")

@@ -48,7 +48,7 @@ def episode(policy: NDArray[np.int64], world: World, episodes: int, k: int, seed
     s, steps = int(starts[k]), []
     for h in range(system.horizon):
         a = int(policy[h, s])
-        after = int(system.step(h, s, a, w[k, h])[0])
+        after = int(system.advance(h, s, a, w[k, h])[0])
         steps.append((h, state_name(system, s), a, state_name(system, after), w[k, h]))
         s = after
     return steps

@@ -15,16 +15,16 @@ from ucbf.controller import Controller, load
 from ucbf.disturbance import Disturbance
 from ucbf.planning import evaluate, optimal
 from ucbf.simulation import simulate
-from ucbf.systems import Ready
+from ucbf.systems import Preset
 from ucbf.testing.contract import Rule, a_file, chosen, enforce, name_of, require, require_equal, require_refusal
 from ucbf.testing.worlds import state_name
 from ucbf.world import World
 
 FINER = 5  # units that one is cut into
-WORDS = ("kind", "amount_name", "state_name", "action_name", "step_name", "limits")
+WORDS = ("kind", "amount_name", "state_name", "action_name", "step_name")
 
 
-def check_preset(make: Callable[[], Ready], *, skip: Collection[str] = ()) -> None:
+def check_preset(make: Callable[[], Preset], *, skip: Collection[str] = ()) -> None:
     """Try every rule of the contract on a preset; a :class:`ucbf.testing.ContractError` if one is broken.
 
     Parameters
@@ -44,10 +44,12 @@ def check_preset(make: Callable[[], Ready], *, skip: Collection[str] = ()) -> No
         enforce(rule, name_of(make, "the preset"), make)
 
 
-def is_a_preset(make: Callable[[], Ready]) -> None:
+def is_a_preset(make: Callable[[], Preset]) -> None:
     """It is a preset of ucbf.systems that says what things are called, and whether W adds to the state."""
     preset = make()
-    require(isinstance(preset, Ready), f"it is {preset!r:.60}", f"return an instance of ucbf.systems.{Ready.__name__}")
+    require(
+        isinstance(preset, Preset), f"it is {preset!r:.60}", f"return an instance of ucbf.systems.{Preset.__name__}"
+    )
     for name in WORDS:
         word = getattr(preset, name, None)
         require(isinstance(word, str) and word, f"{name} is {word!r}", "give the class a text of that name")
@@ -55,7 +57,7 @@ def is_a_preset(make: Callable[[], Ready]) -> None:
     require(sign in (-1, 1), f"sign is {sign!r}", "say 1 if the amount adds to the state, -1 if it is taken from it")
 
 
-def parameters_are_checked(make: Callable[[], Ready]) -> None:
+def parameters_are_checked(make: Callable[[], Preset]) -> None:
     """A parameter that makes no sense is refused when the preset is made, with a ValueError or TypeError."""
     preset = make()
     given = preset.parameters()
@@ -65,7 +67,7 @@ def parameters_are_checked(make: Callable[[], Ready]) -> None:
         {"profile": (0.0,) * (preset.horizon + 1)},
         {"no_such_parameter": 1},
     ]
-    for name in preset.multiples:
+    for name in preset.multiples_of_unit:
         if given[name] is not None:
             wrong.append({name: _moved(given[name], preset.unit / 2)})
     for change in wrong:
@@ -74,7 +76,7 @@ def parameters_are_checked(make: Callable[[], Ready]) -> None:
         require_refusal(partial(preset.replace, **change), (ValueError, TypeError), what, remedy)
 
 
-def replace_changes_what_is_named(make: Callable[[], Ready]) -> None:
+def replace_changes_what_is_named(make: Callable[[], Preset]) -> None:
     """With replace comes a preset of the same kind with one parameter changed; parameters() builds it again."""
     preset = make()
     before, discount = preset.parameters(), 0.5 if preset.discount != 0.5 else 0.25
@@ -88,18 +90,18 @@ def replace_changes_what_is_named(make: Callable[[], Ready]) -> None:
             require(np.array_equal(found[name], value), f"{name} is {found[name]!r:.40}, not {value!r:.40}", remedy)
 
 
-def actions_exist_everywhere(make: Callable[[], Ready]) -> None:
+def actions_exist_everywhere(make: Callable[[], Preset]) -> None:
     """In every state an action is allowed, and each has its amount."""
     preset = make()
-    system, amounts = preset.system, np.asarray(preset.action_amounts)
+    system, amounts = preset.system, np.asarray(preset.action_quantities)
     require(
         amounts.shape == (system.n_actions,) and np.isfinite(amounts).all(),
-        f"action_amounts is {amounts!r:.60} for {system.n_actions} actions",
+        f"action_quantities is {amounts!r:.60} for {system.n_actions} actions",
         "give a number for each",
     )
 
 
-def range_of_w_covers_the_amounts(make: Callable[[], Ready]) -> None:
+def range_of_w_covers_the_amounts(make: Callable[[], Preset]) -> None:
     """Every amount of amount_range is a W that the system declares, with a profile too; others are refused."""
     for preset in (make(), profiled(make())):
         low, high = preset.amount_range
@@ -112,19 +114,19 @@ def range_of_w_covers_the_amounts(make: Callable[[], Ready]) -> None:
             f"amounts from {low:g} to {high:g} are W from {w.min()} to {w.max()}, but {least} to {most} is declared",
             "let amount_range say how far the amount goes",
         )
-        law = preset.bell()
-        back = preset.amounts(preset.disturbance(law))
+        law = preset.example_distribution()
+        back = preset.amount_distribution(preset.disturbance_distribution(law))
         means, found = ([one.mean(h) for h in range(preset.horizon)] for one in (law, back))
         require(np.allclose(means, found), f"mean amounts of {means} came back as {found}", "check sign")
-        beyond = Disturbance([1.0], low=int(preset.units(high)) + 1)
+        beyond = Disturbance([1.0], low=int(preset.to_units(high)) + 1)
         remedy = "leave ``disturbance`` as it is"
         require_refusal(partial(preset.world, beyond), (ValueError,), "an amount beyond its range", remedy)
 
 
-def a_profile_only_moves_w(make: Callable[[], Ready]) -> None:
+def a_profile_only_moves_w(make: Callable[[], Preset]) -> None:
     """With a profile W is called otherwise, but what is optimal stays as it is."""
     plain, known = make().replace(profile=0.0), profiled(make())
-    one, other = (optimal(preset.world(plain.bell())).v for preset in (plain, known))
+    one, other = (optimal(preset.world(plain.example_distribution())).v for preset in (plain, known))
     apart = float(np.abs(one - other).max())
     require(
         apart <= 1e-9 * (1 + np.abs(one).max()),
@@ -133,13 +135,13 @@ def a_profile_only_moves_w(make: Callable[[], Ready]) -> None:
     )
 
 
-def a_finer_unit_is_the_same_system(make: Callable[[], Ready]) -> None:
+def a_finer_unit_is_the_same_system(make: Callable[[], Preset]) -> None:
     """In units of a fifth, from the same amounts, the same action and W lead to the same amount and pay the same."""
     preset = make().replace(profile=0.0)
     cut = preset.replace(unit=preset.unit / FINER)
     coarse, fine = preset.system, cut.system
     states = np.array([FINER * s - fine.states[0] for s in coarse.states])  # indices of the same amounts
-    near = np.abs(preset.action_amounts[:, None] - cut.action_amounts) < 1e-9 * preset.unit
+    near = np.abs(preset.action_quantities[:, None] - cut.action_quantities) < 1e-9 * preset.unit
     actions, has = near.argmax(axis=1), near.any(axis=1)  # those that a finer unit has too
     require(states.min() >= 0 and states.max() < fine.n_states, "it has other states", "count states in units")
     h, s, a = np.nonzero(coarse.allowed & has)
@@ -147,9 +149,9 @@ def a_finer_unit_is_the_same_system(make: Callable[[], Ready]) -> None:
     require(allowed, "an action is not allowed where it was", "compare amounts in one unit")
     low, high = (range_ or (0, 0) for range_ in (coarse.disturbance_range, fine.disturbance_range))
     w = np.array([w for w in range(low[0], low[1] + 1) if high[0] <= FINER * w <= high[1]])
-    after, paid = coarse.step(h[:, None], s[:, None], a[:, None], w)
-    fine_after, fine_paid = fine.step(h[:, None], states[s][:, None], actions[a][:, None], FINER * w)
-    require((states[after] == fine_after).all(), "f leads elsewhere", "let f count in units, and amounts by multiple()")
+    after, paid = coarse.advance(h[:, None], s[:, None], a[:, None], w)
+    fine_after, fine_paid = fine.advance(h[:, None], states[s][:, None], actions[a][:, None], FINER * w)
+    require((states[after] == fine_after).all(), "f leads elsewhere", "let f count in units, and amounts by units_of()")
     for what, one, other in (
         ("a step pays", paid, fine_paid),
         ("the end pays", coarse.terminal, fine.terminal[states]),
@@ -163,7 +165,7 @@ def a_finer_unit_is_the_same_system(make: Callable[[], Ready]) -> None:
         )
 
 
-def world_begins_where_asked(make: Callable[[], Ready]) -> None:
+def world_begins_where_asked(make: Callable[[], Preset]) -> None:
     """Its world() is of its system; start is in the user's units; an agent can learn in it."""
     preset = make()
     system, last = preset.system, preset.system.n_states - 1
@@ -173,7 +175,7 @@ def world_begins_where_asked(make: Callable[[], Ready]) -> None:
     simulate(UCBVIf(system), world, 2)
 
 
-def policies_are_told_in_its_words(make: Callable[[], Ready]) -> None:
+def policies_are_told_in_its_words(make: Callable[[], Preset]) -> None:
     """A policy has a row for every step and state, in the words and units of the preset, and can be read."""
     preset = make()
     system, policy = preset.system, preset.policy(optimal(preset.world()))
@@ -183,11 +185,13 @@ def policies_are_told_in_its_words(make: Callable[[], Ready]) -> None:
     each = said.size == system.horizon * len(states) and np.allclose(said.reshape(-1, len(states)), states)
     require(each, f"its states are {said!r:.60}", "give each state, times unit, at every step")
     done = {row[preset.action_name] for row in rows}
-    require(done <= set(np.asarray(preset.action_amounts, float)), f"actions are {done!r:.60}", "use action_amounts")
+    require(
+        done <= set(np.asarray(preset.action_quantities, float)), f"actions are {done!r:.60}", "use action_quantities"
+    )
     require(str(policy), "it reads as nothing", "leave ``policy`` as it is")
 
 
-def its_environment_passes_gymnasiums_check(make: Callable[[], Ready]) -> None:
+def its_environment_passes_gymnasiums_check(make: Callable[[], Preset]) -> None:
     """Gymnasium's check_env passes without a warning; for an action that is not allowed it is given one that is."""
     from gymnasium.utils.env_checker import check_env
 
@@ -211,7 +215,7 @@ def its_environment_passes_gymnasiums_check(make: Callable[[], Ready]) -> None:
         check_env(Forgiving(make().world()), skip_render_check=True)
 
 
-def saved_controllers_give_the_same_orders(make: Callable[[], Ready]) -> None:
+def saved_controllers_give_the_same_orders(make: Callable[[], Preset]) -> None:
     """A Controller with it, saved and loaded, gives the same orders in the user's units."""
     preset = make()
     system = preset.system
@@ -228,7 +232,7 @@ def saved_controllers_give_the_same_orders(make: Callable[[], Ready]) -> None:
     )
 
 
-def rules_are_policies(make: Callable[[], Ready]) -> None:
+def rules_are_policies(make: Callable[[], Preset]) -> None:
     """Each of its rules is a policy [H, S] of allowed actions, and none is better than optimal."""
     preset = make()
     world = preset.world()
@@ -259,7 +263,7 @@ PRESET_RULES: tuple[Rule, ...] = (
 # -- what the rules share ---------------------------------------------------------------------------------
 
 
-def profiled(preset: Ready) -> Ready:
+def profiled(preset: Preset) -> Preset:
     """The same with an amount expected at each step: now the least, now the most, now between."""
     low, high = preset.amount_range
     return preset.replace(profile=tuple(low + (high - low) * (h % 3) / 2 for h in range(preset.horizon)))

@@ -1,0 +1,174 @@
+"""What speaks against a piece of advice: the sentences that its page begins with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.advice.drift import change, trend
+from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING, half_interval
+from ucbf.advice.result import Advice
+from ucbf.advice.sizes import rounding_effect
+from ucbf.advice.wording import show_count, show_number
+from ucbf.data.outliers import outliers
+
+VERY_SURE = 0.99  # confidence of the interval around the expected reward
+SHOWN = 5  # outliers that are named one by one
+
+
+def find_caveats(advice: Advice) -> list[str]:
+    """A text for each thing that speaks against the advice, the gravest first.
+
+    Each function below gives the text for one thing, or an empty one where nothing is wrong.
+    """
+    found = [
+        _better_rule(advice),
+        _unexpected_reward(advice),
+        _changed_amounts(advice),
+        _trend(advice),
+        _dependent_steps(advice),
+        _outliers(advice),
+        _rounding(advice),
+        _unequal_spread(advice),
+        _few_episodes(advice),
+    ]
+    return [text for text in found if text]
+
+
+def _better_rule(advice: Advice) -> str:
+    """Rules, or a policy that went on learning, that got more in the test episodes, by more than chance."""
+    if len(advice.test) < FEWEST_EPISODES:
+        return ""
+    rows = {row["policy"]: row for row in advice.comparison()}
+    ours = rows[LEARNED]["reward"]
+    better = [row for name, row in rows.items() if name not in (LEARNED, STILL_LEARNING) and row["high"] < 0]
+    if better:
+        rule = better[0]
+        others = f" So did {', '.join(row['policy'] for row in better[1:])}." if better[1:] else ""
+        return (
+            f"A simple rule did better: in the {show_count(len(advice.test), 'episode')} that followed, "
+            f"{rule['policy']} got {show_number(rule['reward'])} an episode and the learned policy "
+            f"{show_number(ours)}, {show_number(-rule['ahead'])} less (95 %: {show_number(-rule['high'])} to "
+            f"{show_number(-rule['low'])}).{others} Use the rule unless you know why."
+        )
+    going_on = rows[STILL_LEARNING]
+    if going_on["high"] < 0:
+        return (
+            "A policy that went on learning did better in the episodes that followed: "
+            f"{show_number(going_on['reward'])} an episode, against {show_number(ours)} "
+            f"(95 %: {show_number(-going_on['high'])} to {show_number(-going_on['low'])} more). Learn again often."
+        )
+    return ""
+
+
+def _unexpected_reward(advice: Advice) -> str:
+    """The expected reward of an episode and the mean of the test episodes, where chance does not explain both."""
+    if len(advice.test) < 2:
+        return ""
+    came = advice.rewards[LEARNED]
+    reach = half_interval(came, others=len(advice.training), confidence=VERY_SURE)
+    if abs(float(came.mean()) - advice.value) <= reach:
+        return ""
+    reasons = [
+        text
+        for text, true in (
+            (f"the {advice.preset.amount_name} changed", change(advice.training, advice.test).significant),
+            ("it had been moving before", trend(advice.training).significant),
+            ("one step says something of the next", advice.independence.ok is False),
+        )
+        if true
+    ]
+    why = ", and ".join(reasons) or "nothing that was tested explains it; is the series what was asked for?"
+    return (
+        f"Expected were {show_number(advice.value)} an episode; {show_number(float(came.mean()))} came of it in the "
+        f"{show_count(len(came), 'episode')} that followed. Chance explains a difference of {show_number(reach)}. "
+        f"Why: {why}."
+    )
+
+
+def _changed_amounts(advice: Advice) -> str:
+    """Amounts that were higher or lower in the test episodes than in the training episodes."""
+    found = change(advice.training, advice.test)
+    if not found.significant:
+        return ""
+    way = "higher" if found.share > 0 else "lower"
+    by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
+    return (
+        f"The {advice.preset.amount_name} was {by}{way} in the episodes that followed than in those that were learned "
+        "from: what was learned is of the past. Learn from recent data, or give a forecast."
+    )
+
+
+def _trend(advice: Advice) -> str:
+    """Amounts that rise or fall during the training episodes."""
+    found = trend(advice.training)
+    if not found.significant:
+        return ""
+    way = "rises" if found.share > 0 else "falls"
+    by = "" if np.isnan(found.share) else f", from the first to the last by {abs(found.share):.0%} of its mean"
+    return f"The {advice.preset.amount_name} {way} in the episodes that were learned from{by}; all of them count alike."
+
+
+def _dependent_steps(advice: Advice) -> str:
+    """Steps that are not independent, as everything here assumes."""
+    if advice.independence.ok is not False:
+        return ""
+    return (
+        f"What is assumed does not hold: {advice.independence}. Nothing is proved then, and what one step says of the "
+        f"next is not used. A forecast of the {advice.preset.amount_name} would use it: W is then its error."
+    )
+
+
+def _outliers(advice: Advice) -> str:
+    """Amounts that are far from all others, and may be mistakes."""
+    preset = advice.preset
+    amounts = np.concatenate([advice.training.values, advice.test.values])
+    odd = outliers(amounts)
+    if not odd.any():
+        return ""
+    named = [f"{amounts[k, h]:g} in {advice.training.place(k, h)}" for k, h in np.argwhere(odd)]
+    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    return (
+        f"Far from all others: {preset.amount_name} {', '.join(named[:SHOWN])}{more}; the others go from "
+        f"{amounts[~odd].min():g} to {amounts[~odd].max():g}. They were learned from as they are, but do not count for "
+        "sizes and profiles. Correct what is a mistake."
+    )
+
+
+def _rounding(advice: Advice) -> str:
+    """A unit so coarse that rounding changes the amounts noticeably."""
+    preset = advice.preset
+    effect = rounding_effect(np.concatenate([advice.training.values, advice.test.values]), preset.unit)
+    if effect.negligible:
+        return ""
+    return (
+        f"The {preset.amount_name} was rounded: {effect}. A finer unit rounds less; a unit is what everything is "
+        "counted in, not the size of a pack."
+    )
+
+
+def _unequal_spread(advice: Advice) -> str:
+    """Steps whose amounts spread differently, although they share one distribution around their means."""
+    spread = spreads(advice)
+    few = len(advice.training) < FEWEST_EPISODES
+    if not advice.pooled or few or spread.max() <= 2 * max(float(spread.min()), advice.preset.unit / 4):
+        return ""
+    return (
+        f"One law serves all steps, as if their spread were the same; it is from {spread.min():.3g} to "
+        f"{spread.max():.3g}: that is NOT the same. Try a law for every step (pooled=False, --no-pool)."
+    )
+
+
+def spreads(advice: Advice) -> NDArray[np.float64]:
+    """[H] the standard deviation of every step, over training episodes of the last kind, outliers left out."""
+    kind, amounts = advice.last.kind, advice.training.values
+    table = np.where(advice.training.outliers, np.nan, amounts)[[k == kind for k in advice.training.kinds]]
+    found: NDArray[np.float64] = np.nanstd(table, axis=0)
+    return found
+
+
+def _few_episodes(advice: Advice) -> str:
+    """Too few training episodes to judge anything by."""
+    if len(advice.training) >= FEWEST_EPISODES:
+        return ""
+    return f"Learned from {show_count(len(advice.training), 'episode')}: take it as a first guess."

@@ -1,0 +1,165 @@
+"""``ucbf.learn``: learn from the first part of a series, and judge by the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ucbf.advice.judging import judge, judged_policies
+from ucbf.advice.planner import Planner
+from ucbf.advice.resampling import estimated_loss, resampled_histories
+from ucbf.advice.result import Advice
+from ucbf.advice.sizes import rounding_effect
+from ucbf.advice.training import Training
+from ucbf.agents.ucbvi_f import UCBVIf
+from ucbf.certificates import Certificate
+from ucbf.checks import real
+from ucbf.data import Episodes, independence
+from ucbf.errors import UserError
+from ucbf.simulation import Progress
+from ucbf.systems.base import Preset
+
+
+def learn(
+    preset: Preset,
+    episodes: Episodes,
+    train: float = 0.7,
+    pooled: bool | None = None,
+    changes: Sequence[dict[str, Any]] | None = None,
+    ongoing: bool | None = None,
+    start: float | None = None,
+    p: float = 0.05,
+    progress: Progress | None = None,
+) -> Advice:
+    """Learn a policy from the first episodes of a series, and judge it by the others.
+
+    Parameters
+    ----------
+    preset
+        The system: one of :mod:`ucbf.systems`, or a subclass of :class:`ucbf.systems.Preset` of your own.
+    episodes
+        The measured amounts, cut into episodes (:func:`ucbf.data.episodes`).
+    train
+        The share of the episodes that is learned from. The others judge, up to 50,000 steps of them; none do if 1.
+    pooled
+        Whether all steps share one distribution of W, the difference to the profile; else every step has its own. The
+        profile is that of ``preset`` or ``changes`` if they give one, else the mean of every step. Where an episode is
+        a day, the means of weekdays and weekends are kept apart, and without pooling their distributions too. None:
+        pooled if there are fewer than 20 training episodes of a kind.
+    changes
+        [K] for each episode, the parameters of the preset that differ in it and are known before it: the day's
+        ``prices``, or a forecast as its ``profile``.
+    ongoing
+        Whether episodes follow each other, so that none has an end to plan for (:func:`ucbf.endless`). With changes,
+        the episodes to come are taken to be like those of the past. None: ongoing unless there are changes.
+    start
+        The first state, in the user's units; the one nearest to 0 if None.
+    p
+        The probability with which the certificate may fail.
+    progress
+        Called with (steps of work done, steps of work).
+    """
+    _check_arguments(preset, episodes, train, changes)
+    _check_range_and_unit(preset, episodes)
+    training = Training(preset, episodes, train, pooled, changes)
+    planner = Planner(training, changes is None if ongoing is None else ongoing)
+    begin = _first_state(training.preset_of(0), start)
+    work = _Work(progress, resampled_histories(training))
+    if len(training.test_episodes):
+        work.total += len(judged_policies(planner))
+    rewards = judge(planner, begin, work.done)
+    n, last = len(training.training_episodes), len(training.episodes) - 1
+    kinds = {planner.episode(k).name: k for k in training.last_of_each_kind()}
+    return Advice(
+        by_kind={name: planner.episode(k) for name, k in kinds.items()},
+        training=training.training_episodes,
+        test=training.test_episodes,
+        rewards=rewards,
+        independence=independence(training.disturbances[:n], training.training_episodes.kinds),
+        pooled=training.pooled,
+        ongoing=planner.ongoing,
+        value=planner.expected_value(begin),
+        certificate=_certificate(planner, last, p),
+        loss=estimated_loss(planner, last, begin, work.done),
+        start=begin * preset.unit,
+        agents={name: planner.agent_for(k) for name, k in kinds.items()},
+        planner=planner,
+    )
+
+
+class _Work:
+    """Counts steps of work."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.count = progress, total, 0
+
+    def done(self) -> None:
+        self.count += 1
+        if self.progress is not None:
+            self.progress(self.count, self.total)
+
+
+def _certificate(planner: Planner, k: int, p: float) -> Certificate:
+    """How far from optimal the policy of episode k can be, given what was counted in the training episodes."""
+    training = planner.training
+    agent = UCBVIf(planner.episode(k).system, stationary=training.pooled)
+    agent.warm_start(training.disturbances[training.counted_episodes(training.episodes.kinds[k])])
+    return agent.certificate(p)
+
+
+# -- checks ---------------------------------------------------------------------------------------------
+
+
+def _check_arguments(
+    preset: Preset, episodes: Episodes, train: float, changes: Sequence[dict[str, Any]] | None
+) -> None:
+    if not isinstance(preset, Preset):
+        raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Preset")
+    real("train", train, 0, 1, open_low=True)
+    if changes is not None and len(changes) != len(episodes):
+        raise ValueError(f"changes has {len(changes)} entries; give one for each of the {len(episodes)} episodes")
+    if episodes.values.shape[1] != preset.horizon:
+        raise ValueError(
+            f"episodes have {episodes.values.shape[1]} steps and the preset has {preset.horizon}; give both the same "
+            "horizon"
+        )
+    if len(episodes) < 2:
+        raise ValueError(f"there is {len(episodes)} episode; at least 2 are needed, to learn from and to judge by")
+
+
+def _check_range_and_unit(preset: Preset, episodes: Episodes) -> None:
+    """An error for the first amount outside the range of the preset, or for a unit that is too coarse."""
+    low, high = preset.amount_range
+    series = episodes.series
+    where = f"{series.source}, column {series.name!r}"
+    outside = np.argwhere((episodes.values < low - preset.unit / 2) | (episodes.values > high + preset.unit / 2))
+    if len(outside):
+        k, h = outside[0]
+        raise UserError(
+            f"{where}: {preset.amount_name} {episodes.values[k, h]:g} ({episodes.place(k, h)}) is outside "
+            f"{low:g}..{high:g}; declare a wider range ({', '.join(preset.range_parameters)})"
+        )
+    usual = episodes.values[~episodes.outliers]
+    if np.ptp(usual) > 0 and not np.ptp(preset.to_units(usual)):
+        raise UserError(
+            f"{where}: a unit of {preset.unit:g} rounds every {preset.amount_name} to "
+            f"{float(preset.to_units(usual).flat[0] * preset.unit):g}; choose a smaller one"
+        )
+    effect = rounding_effect(episodes.values, preset.unit)
+    if effect.too_large:
+        raise UserError(
+            f"{where}: a unit of {preset.unit:g} is too coarse for the {preset.amount_name}: {effect}. Choose a "
+            "smaller one; a unit is what everything is counted in, not the size of a pack"
+        )
+
+
+def _first_state(preset: Preset, start: float | None) -> int:
+    """The first state, in multiples of the unit."""
+    states = preset.system.states
+    begin = preset.system.nearest_to_zero if start is None else int(preset.to_units(start))
+    if begin not in states:
+        low, high = states[0] * preset.unit, states[-1] * preset.unit
+        raise UserError(f"start is {start}; give a state, from {low:g} to {high:g}")
+    return begin

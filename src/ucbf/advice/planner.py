@@ -1,0 +1,118 @@
+"""The best policy of every episode for the learned distribution of W, and the rules that it is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.advice.training import Training
+from ucbf.agents.ucbvi_f import UCBVIf
+from ucbf.disturbance import Disturbance
+from ucbf.planning import Plan, endless_mix, plan
+from ucbf.policies import Policy
+from ucbf.system import System
+from ucbf.systems.base import Preset
+
+MOST_FOLLOWING = 40  # past episodes that stand for those to come, where every episode differs
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeAdvice:
+    """What to do in one kind of episode."""
+
+    preset: Preset
+    system: System  # where episodes follow each other, its terminal reward is the value of those to come
+    distribution: Disturbance  # of W
+    plan: Plan
+    policy: Policy
+    rules: dict[str, Policy]  # by name: what it is compared with
+    name: str  # "weekday", "weekend", a date where every episode differs, or ""
+    kind: str  # "weekday", "weekend" or ""
+
+    @property
+    def amount_distribution(self) -> Disturbance:
+        """The learned distribution of the amount, in multiples of the unit."""
+        return self.preset.amount_distribution(self.distribution)
+
+
+class Planner:
+    """Plans episodes: each with its own preset, all with the learned distributions of W.
+
+    Where episodes follow each other (``ongoing``), an episode ends with the value of those that follow. Without
+    changes these are of the known kinds, as often as one came after the other. With changes, which are not known
+    beforehand, these are like those of the past.
+    """
+
+    def __init__(self, training: Training, ongoing: bool) -> None:
+        self.training, self.ongoing = training, ongoing
+        self.distributions = {kind: training.distribution(kind) for kind in dict.fromkeys(training.episodes.kinds)}
+        self._planned: dict[tuple[int, str], EpisodeAdvice] = {}  # by the number of the preset, and the kind
+
+    def episode(self, k: int) -> EpisodeAdvice:
+        """What to do in episode k."""
+        training, kind = self.training, self.training.episodes.kinds[k]
+        key = int(training.preset_numbers[k]), kind
+        if key not in self._planned:
+            name = kind if training.changes is None else training.episodes.starts[k]
+            self._planned[key] = self.advice_for(training.preset_of(k), kind, name)
+        return self._planned[key]
+
+    def advice_for(self, preset: Preset, kind: str, name: str = "") -> EpisodeAdvice:
+        """What to do in an episode with this preset."""
+        distribution, episodes = self._distribution(preset, kind), self.training.episodes
+        system = preset.system.replace(terminal=self._value_to_come[kind]) if self.ongoing else preset.system
+        best = plan(system, distribution)
+
+        def in_words(given: Any) -> Policy:
+            return preset.policy(given, episodes.names, episodes.series.spacing)
+
+        rules = {n: in_words(rule) for n, rule in preset.rules(distribution, system).items()}
+        return EpisodeAdvice(preset, system, distribution, best, in_words(best), rules, name, kind)
+
+    def agent_for(self, k: int) -> UCBVIf:
+        """An agent for episode k. What was learned is its prior, worth as many episodes as it was learned from."""
+        now, weight = self.episode(k), len(self.training.training_episodes)
+        return UCBVIf(now.system, prior=now.distribution, prior_weight=weight)
+
+    def expected_value(self, start: int) -> float:
+        """The mean reward of an episode from this state; where episodes follow each other, of this episode alone."""
+        s = start - self.training.preset_of(0).system.state_offset
+        if not self.ongoing:
+            n = len(self.training.training_episodes)
+            return float(np.mean([self.episode(k).plan.v[0, s] for k in range(n)]))
+        following, transitions = self._following
+        value = float(transitions[0] @ [self.episode(k).plan.v[0, s] for k in following])
+        system = self.episode(following[0]).system
+        if system.discount == 1:
+            return value - float(system.terminal[s])
+        return value * (1 - system.discount**system.horizon)
+
+    def _distribution(self, preset: Preset, kind: str) -> Disturbance:
+        """The distribution of W around the profile of this preset, without impossible amounts."""
+        return preset.clipped_to_amount_range(self.distributions[kind])
+
+    @cached_property
+    def _following(self) -> tuple[list[int], NDArray[np.float64]]:
+        """Episodes that stand for those to come, and [n, n] how often one comes after another."""
+        training, n = self.training, len(self.training.training_episodes)
+        if training.changes is None:
+            return training.last_of_each_kind(), training.kind_transitions()
+        chosen = np.arange(n)
+        if n > MOST_FOLLOWING:
+            chosen = np.random.default_rng(0).choice(n, MOST_FOLLOWING, replace=False)
+        return sorted(chosen.tolist()), np.full((len(chosen), len(chosen)), 1 / len(chosen))
+
+    @cached_property
+    def _value_to_come(self) -> dict[str, NDArray[np.float64]]:
+        """By the kind of an episode: [S] the value of the episodes that follow it."""
+        following, transitions = self._following
+        kinds, presets = self.training.episodes.kinds, [self.training.preset_of(k) for k in following]
+        distributions = [self._distribution(preset, kinds[k]) for preset, k in zip(presets, following, strict=True)]
+        made = endless_mix([preset.system for preset in presets], distributions, transitions)
+        if self.training.changes is not None:
+            return dict.fromkeys(kinds, made[0].terminal)
+        return {kinds[k]: system.terminal for k, system in zip(following, made, strict=True)}

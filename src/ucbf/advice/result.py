@@ -1,0 +1,75 @@
+"""What ``ucbf.learn`` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ucbf.advice.judging import Rewards, compare
+from ucbf.advice.planner import EpisodeAdvice, Planner
+from ucbf.agents.ucbvi_f import UCBVIf
+from ucbf.certificates import Certificate
+from ucbf.controller import Controller
+from ucbf.data import Episodes, Independence
+from ucbf.planning import Plan
+from ucbf.policies import Policy
+from ucbf.systems.base import Preset
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What was learned from a series, and how it does in the episodes that followed."""
+
+    by_kind: dict[str, EpisodeAdvice]  # what to do in each kind of episode; one, named "", where all are alike
+    training: Episodes  # learned from
+    test: Episodes  # judged by
+    rewards: Rewards  # of every policy in the test episodes; empty if there are none
+    independence: Independence  # of W from step to step, as tested in the training episodes
+    pooled: bool  # whether all steps share one distribution of W
+    ongoing: bool  # whether episodes follow each other, so that none has an end to plan for
+    value: float  # the reward expected of an episode, on average over the kinds of episodes
+    certificate: Certificate  # a proved bound on how far from optimal the policy of the last episode is
+    loss: float  # an estimate of how far it is; 95 % of resampled histories lose less; nan for too few episodes
+    start: float  # the first state, for which value, loss and certificate are quoted
+    agents: dict[str, UCBVIf] = field(repr=False)  # by the names of ``by_kind``: agents to go on with
+    planner: Planner = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"Advice({self.preset.kind}, {len(self.training)} episodes learned from, {len(self.test)} judged by)"
+
+    @property
+    def last(self) -> EpisodeAdvice:
+        """The last of ``by_kind``: of all kinds in alphabetical order, or of the last episode if every one differs."""
+        return next(reversed(self.by_kind.values()))
+
+    @property
+    def preset(self) -> Preset:
+        """The preset of :attr:`last`."""
+        return self.last.preset
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of :attr:`last`."""
+        return self.last.policy
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of :attr:`last`."""
+        return self.last.plan
+
+    @property
+    def agent(self) -> UCBVIf:
+        """An agent to go on with, for :attr:`last`; its states and actions are multiples of the unit."""
+        return self.agents[self.last.name]
+
+    def controllers(self) -> dict[str, Controller]:
+        """Agents to go on with in the user's units, one for each kind of episode."""
+        return {name: Controller(each.preset, self.agents[name]) for name, each in self.by_kind.items()}
+
+    def policy_for(self, **changes: Any) -> Policy:
+        """What to do in an episode in which some parameters differ: tomorrow's prices, say."""
+        return self.planner.advice_for(self.preset.replace(**changes), self.last.kind).policy
+
+    def comparison(self) -> list[dict[str, Any]]:
+        """A row for each policy: its mean reward in an episode, and how much more the learned one gets, with 95 %."""
+        return compare(self.rewards)

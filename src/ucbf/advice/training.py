@@ -1,0 +1,155 @@
+"""What is learned from the first episodes of a series: the mean of every step, and the distribution of W."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.data import Episodes
+from ucbf.disturbance import Disturbance
+from ucbf.system import System
+from ucbf.systems.base import Preset
+
+POOLED_BELOW = 20  # training episodes of a kind: with fewer, all steps share one distribution around their means
+FEWEST_OF_A_KIND = 5  # with fewer, the means of a kind of episode are those of all episodes
+MOST_JUDGED = 50_000  # steps of the test episodes: more would settle no more
+Numbers = NDArray[np.int64]
+Profiles = dict[str, tuple[float, ...]]  # by kind of episode: [H] the mean of every step
+
+
+class Training:
+    """The episodes of a series, each with its preset, and what the first of them teach.
+
+    Attributes
+    ----------
+    episodes, training_episodes, test_episodes
+        All that are used; those that are learned from; those after them, by which policies are judged.
+    changes
+        [K] the parameters that differ from episode to episode; None if none do.
+    pooled
+        Whether all steps share one distribution of W.
+    profiles
+        The means of the training episodes, where W is measured around them; else empty.
+    presets, preset_numbers
+        The different presets of the episodes, and [K] the number of each episode's among them.
+    """
+
+    def __init__(
+        self,
+        preset: Preset,
+        episodes: Episodes,
+        train: float,
+        pooled: bool | None,
+        changes: Sequence[dict[str, Any]] | None,
+    ) -> None:
+        self.training_episodes, after = episodes.split(train)
+        self.test_episodes = after.part(0, min(len(after), max(MOST_JUDGED // preset.horizon, 1)))
+        n, kinds = len(self.training_episodes), self.training_episodes.kinds
+        self.episodes = episodes.part(0, n + len(self.test_episodes))
+        self.changes = changes
+        self.preset = preset if changes is None else preset.with_defaults_fixed(changes[:n])
+        fewest = min(kinds.count(kind) for kind in set(kinds))
+        self.pooled = fewest < POOLED_BELOW if pooled is None else pooled
+        profile_given = preset.has_profile or any("profile" in change for change in changes or ())
+        self.profiles = self.profiles_of(np.arange(n)) if self.pooled and not profile_given else {}
+        self.presets, self.preset_numbers = self._presets()
+
+    # -- the preset of each episode ---------------------------------------------------------------
+
+    def profiles_of(self, which: Numbers) -> Profiles:
+        """The mean of every step over these training episodes, by kind of episode, outliers left out."""
+        outliers, values = self.training_episodes.outliers[which], self.training_episodes.values[which]
+        values, kinds = np.where(outliers, np.nan, values), np.array(self.training_episodes.kinds)[which]
+        found = {}
+        for kind in dict.fromkeys((*self.training_episodes.kinds, *self.test_episodes.kinds)):
+            members = values[kinds == kind]
+            table = members if len(members) >= FEWEST_OF_A_KIND else values
+            n = np.isfinite(table).sum(axis=0)
+            found[kind] = tuple((np.nansum(table, axis=0) / np.maximum(n, 1)).tolist())
+        return found
+
+    def _presets(self) -> tuple[list[Preset], Numbers]:
+        """The different presets, and [K] the number of each episode's among them."""
+        presets: list[Preset] = []
+        known: dict[Any, int] = {}  # the number of a preset, by what is changed in it
+        numbers = np.empty(len(self.episodes), np.int64)
+        for k, kind in enumerate(self.episodes.kinds):
+            change = {} if self.changes is None else dict(self.changes[k])
+            profile = self.profiles.get(kind)
+            key = profile, *((name, tuple(np.ravel(value).tolist())) for name, value in change.items())
+            if key not in known:
+                known[key] = len(presets)
+                change |= {} if profile is None else {"profile": profile}
+                presets.append(self.preset.replace(**change) if change else self.preset)
+            numbers[k] = known[key]
+        return presets, numbers
+
+    def preset_of(self, k: int) -> Preset:
+        """The preset of episode k."""
+        return self.presets[int(self.preset_numbers[k])]
+
+    # -- kinds of episodes ------------------------------------------------------------------------
+
+    def last_of_each_kind(self) -> list[int]:
+        """The last episode of each kind, such as weekdays; only the very last where every episode differs."""
+        if self.changes is not None:
+            return [len(self.episodes) - 1]
+        last = {kind: k for k, kind in enumerate(self.episodes.kinds)}
+        return [last[kind] for kind in sorted(last)]
+
+    def kind_transitions(self) -> NDArray[np.float64]:
+        """[n, n] how often one kind of episode came after another, as shares; in the order of last_of_each_kind."""
+        names = sorted(set(self.episodes.kinds))
+        counts = np.full((len(names), len(names)), 1e-9)
+        for before, after in itertools.pairwise(self.episodes.kinds):
+            counts[names.index(before), names.index(after)] += 1
+        transitions: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+        return transitions
+
+    # -- W ----------------------------------------------------------------------------------------
+
+    def measured(self, which: Numbers) -> NDArray[np.float64]:
+        """[n, H] the amounts of these episodes; one that is beyond its range, by less than half a unit, is clipped."""
+        return np.clip(self.episodes.values[which], *self.preset.amount_range)
+
+    @cached_property
+    def disturbances(self) -> Numbers:
+        """[K, H] W of every episode, around its own profile."""
+        w = np.empty(self.episodes.values.shape, np.int64)
+        for number, preset in enumerate(self.presets):
+            which = np.flatnonzero(self.preset_numbers == number)
+            w[which] = preset.disturbances(self.measured(which))
+        return w
+
+    @cached_property
+    def expected_amounts(self) -> Numbers:
+        """[K, H] the profile of every episode, in multiples of the unit."""
+        return np.stack([preset.expected_amount for preset in self.presets])[self.preset_numbers]
+
+    def counted_episodes(self, kind: str, n: int | None = None) -> Numbers:
+        """The training episodes from which the distribution of W is counted, for episodes of a kind.
+
+        All of them if pooled, or if none is of that kind; else those of that kind. n: of the first n only
+        """
+        kinds = self.training_episodes.kinds[:n]
+        all_count = self.pooled or kind not in kinds
+        return np.array([k for k, each in enumerate(kinds) if all_count or each == kind])
+
+    def distribution(self, kind: str) -> Disturbance:
+        """The distribution of W in episodes of a kind, as counted in the training episodes."""
+        counted = self.counted_episodes(kind)
+        return empirical_shares(self.disturbances[counted], self.preset_of(counted[-1]).system, self.pooled)
+
+
+def empirical_shares(w: Numbers, system: System, pooled: bool) -> Disturbance:
+    """The share of each possible W among those measured [n, H]: for every step, or one for all steps if pooled."""
+    index, R = system.bins.index(w), len(system.residuals)
+    rows = 1 if pooled else system.horizon
+    counts = np.bincount((index + R * (np.arange(system.horizon) % rows)).ravel(), minlength=rows * R).reshape(rows, R)
+    pmf = counts / counts.sum(axis=1, keepdims=True)
+    return Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=system.residuals[0])
