@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ucbf
-from ucbf.policies import Words
+from ucbf.rule_reading import Words
 from ucbf.rules import aim_at, certainty_equivalent, myopic, up_to
 from ucbf.systems import Inventory, Queue, Reservoir
 

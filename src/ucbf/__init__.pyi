@@ -35,11 +35,12 @@ from ucbf.planning import endless as endless
 from ucbf.planning import evaluate as evaluate
 from ucbf.planning import greedy as greedy
 from ucbf.planning import optimal as optimal
+from ucbf.playing import replay as replay
+from ucbf.playing import train as train
 from ucbf.policies import Policy as Policy
-from ucbf.simulation import Run as Run
-from ucbf.simulation import replay as replay
+from ucbf.rule_reading import Words as Words
+from ucbf.run import Run as Run
 from ucbf.simulation import simulate as simulate
-from ucbf.simulation import train as train
 from ucbf.studies.paper import figure1 as figure1
 from ucbf.studies.paper import figure2 as figure2
 from ucbf.studies.reading import read_study as read_study

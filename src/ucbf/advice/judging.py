@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ucbf.advice.planner import Planner
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.model_check import ModelWarning
-from ucbf.simulation import Player, replay
+from ucbf.playing import Player, replay
 
 LEARNED, STILL_LEARNING = "learned", "still learning"
 FEWEST_EPISODES = 8  # with fewer, no verdict is given and no loss is estimated

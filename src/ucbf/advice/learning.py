@@ -18,7 +18,7 @@ from ucbf.certificates import Certificate
 from ucbf.checks import real
 from ucbf.data import Episodes, independence
 from ucbf.errors import UserError
-from ucbf.simulation import Progress
+from ucbf.run import Progress
 from ucbf.systems.base import Preset
 
 

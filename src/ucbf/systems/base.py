@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import numbers
 from ucbf.disturbance import Disturbance
 from ucbf.planning import evaluate, lowest_best
-from ucbf.policies import Policy, Words
+from ucbf.policies import Policy
+from ucbf.rule_reading import Words
 from ucbf.rules import certainty_equivalent, myopic
 from ucbf.system import System
 from ucbf.systems.distributions import at_values, binomial, empirical
