@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ucbf.kernels.backward import take_best
-from ucbf.kernels.jit import inlined, inner
+from ucbf.kernels.jit import inlined, inner, unsigned
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
 from ucbf.kernels.seen import Seen, nearest
@@ -75,11 +75,11 @@ def average_in(told: Mechanics, learner: UCBfState, h: int, j: int, share: Float
     learner.weight[h] = (1 - alpha) * learner.weight[h] + alpha
     learner.bonus[h] = (1 - alpha) * learner.bonus[h] + alpha * bonus
     average, landing, d, kept = learner.average, told.landing, h % len(told.landing), 1 - alpha
-    length = told.n_after // len(told.rows)
+    length = unsigned(told.n_after // len(told.rows))
     for c in range(len(share)):
         move, weight = told.offsets[j + told.bin_corners[c]], alpha * share[c]
         for k in range(len(told.rows)):
-            z, first = told.rows[k] + move, k * length
+            z, first = unsigned(told.rows[k] + move), unsigned(k) * length
             for x in range(length):
                 target = landing[d, z + x] + told.discount * learner.value[h + 1, told.next_state[z + x]]
                 average[h, first + x] = kept * average[h, first + x] + weight * target

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.jit import compiled, inlined, unsigned
 from ucbf.kernels.models import value_pairs, with_ahead
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -30,12 +30,8 @@ def expect(m: Mechanics, h: int, moves: Ints, law: Floats, value: Floats, raw: F
 
     moves: [n] how far each disturbance moves; law: [1 or H, n] their probabilities; value: [H+1, S]; raw: [Z] room
     """
-    d, p, length = h % len(m.landing), h % len(law), m.n_after // len(m.rows)
-    least, most = len(raw), 0
-    for i in range(len(moves)):
-        if law[p, i] > 0:
-            least, most = min(least, moves[i]), max(most, moves[i])
-    for z in range(m.rows[0] + least, m.rows[len(m.rows) - 1] + most + length):
+    d, p, length = h % len(m.landing), h % len(law), unsigned(m.n_after // len(m.rows))
+    for z in range(len(raw)):
         raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
     for x in range(m.n_after):
         ahead[row, x] = 0
@@ -43,7 +39,7 @@ def expect(m: Mechanics, h: int, moves: Ints, law: Floats, value: Floats, raw: F
         probability = law[p, i]
         if probability > 0:
             for k in range(len(m.rows)):
-                begin, first = m.rows[k] + moves[i], k * length
+                begin, first = unsigned(m.rows[k] + moves[i]), unsigned(k) * length
                 for x in range(length):
                     ahead[row, first + x] += probability * raw[begin + x]
 
@@ -62,11 +58,11 @@ def take_best(
     act: bool,
 ) -> bool:
     """V_h(s) = min(cap, max_a weight r + what follows + bonus), and its policy if ``act``; whether that changed."""
-    r, changed = h % len(m.reward), False
+    f, r, changed = h % len(m.after), h % len(m.reward), False
     for s in range(m.after.shape[1]):
         best, best_a = -np.inf, 0
         for a in range(m.after.shape[2]):
-            q = with_ahead(m, model, weight * m.reward[r, s, a], h, s, a, ahead, h)
+            q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, h)
             if q > best:
                 best, best_a = q, a
         value[h, s] = min(cap, best + bonus)
@@ -75,8 +71,8 @@ def take_best(
     return changed
 
 
-@compiled
-def plan(
+@inlined
+def induction(
     m: Mechanics, model: Any, moves: Ints, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats
 ) -> int:
     """Backward induction; the last step whose policy changed, or -1. Ties go to the lowest action.
@@ -93,16 +89,24 @@ def plan(
     return top
 
 
+@compiled
+def plan(
+    m: Mechanics, model: Any, moves: Ints, law: Floats, value: Floats, ahead: Floats, policy: Ints, raw: Floats
+) -> None:
+    """Backward induction, called from Python: :func:`induction`."""
+    induction(m, model, moves, law, value, ahead, policy, raw)
+
+
 @inlined
 def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
     """Values of ``policy`` at steps top..0, given those of the later steps. v: [H+1, S], policy: [H, S]."""
     m = arena.mechanics
     for h in range(top, -1, -1):
         expect(m, h, arena.j, arena.pmf, v, arena.raw, arena.ahead, 0)
-        r = h % len(m.reward)
+        f, r = h % len(m.after), h % len(m.reward)
         for s in range(v.shape[1]):
             a = policy[h, s]
-            v[h, s] = with_ahead(m, arena.model, m.reward[r, s, a], h, s, a, arena.ahead, 0)
+            v[h, s] = with_ahead(m, arena.model, m.reward[r, s, a], h, f, s, a, arena.ahead, 0)
 
 
 @inlined

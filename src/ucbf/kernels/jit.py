@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import overload
 
@@ -78,6 +79,16 @@ def by_type(position: int, merged: bool = True) -> ByType:
 
     cast(Any, chosen).state = kernels.__setitem__
     return cast(ByType, chosen)
+
+
+def unsigned(i: int) -> int:
+    """i, which is not negative: compiled loops over indices that cannot be counted from the end are twice as quick."""
+    return i
+
+
+@overload(unsigned, strict=False, jit_options=MERGED | INNER)
+def _compiled_unsigned(i: Any) -> Any:
+    return lambda i: np.uint64(i)
 
 
 def source(kernel: Any) -> Any:

@@ -22,8 +22,9 @@ learn_disturbance = by_type(0)
 # refit(told, model, watch) -> int: fit the model to what was seen; how far all of f was moved back.
 refit = by_type(1, merged=False)
 # value_pairs(told, model, ahead, h, weight): find what is taken to follow every pair of step h.
-value_pairs = by_type(1, merged=False)
-# with_ahead(told, model, paid, h, s, a, ahead, row) -> float: what a pair pays, and what is taken to follow it.
+value_pairs = by_type(1)
+# with_ahead(told, model, paid, h, f, s, a, ahead, row) -> float: what a pair pays, and what is taken to follow it.
+# f: the row of after-states of step h
 with_ahead = by_type(1)
 # may_change(model) -> bool: whether f as believed may change, so that values wait for the next episode.
 may_change = by_type(0)
@@ -59,10 +60,10 @@ def exact_value_pairs(told: Mechanics, model: Any, ahead: Floats, h: int, weight
 
 @inlined
 def exact_with_ahead(
-    told: Mechanics, model: Exact, paid: float, h: int, s: int, a: int, ahead: Floats, row: int
+    told: Mechanics, model: Exact, paid: float, h: int, f: int, s: int, a: int, ahead: Floats, row: int
 ) -> float:
     """What follows the after-state."""
-    total: float = paid + ahead[row, told.after[h % len(told.after), s, a]]
+    total: float = paid + ahead[row, told.after[f, s, a]]
     return total
 
 
@@ -74,10 +75,9 @@ class Interpolated(NamedTuple):
 
 @inlined
 def interpolated_with_ahead(
-    told: Mechanics, model: Interpolated, paid: float, h: int, s: int, a: int, ahead: Floats, row: int
+    told: Mechanics, model: Interpolated, paid: float, h: int, f: int, s: int, a: int, ahead: Floats, row: int
 ) -> float:
     """What follows the corners of the cell of the after-state."""
-    f = h % len(told.after)
     for c in range(len(told.corners)):
         paid += told.share[f, s, a, c] * ahead[row, told.after[f, s, a] + told.corners[c]]
     return paid
@@ -155,7 +155,9 @@ def bounded_value_pairs(told: Mechanics, model: Bounded, ahead: Floats, h: int, 
 
 
 @inlined
-def lead_with_ahead(told: Mechanics, model: Any, paid: float, h: int, s: int, a: int, ahead: Floats, row: int) -> float:
+def lead_with_ahead(
+    told: Mechanics, model: Any, paid: float, h: int, f: int, s: int, a: int, ahead: Floats, row: int
+) -> float:
     """What was found to follow the pair."""
     total: float = paid + model.lead[h, s, a]
     return total

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ucbf.kernels.averaged import is_due
-from ucbf.kernels.backward import plan
+from ucbf.kernels.backward import induction
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.laws import add, add_censored, believe
 from ucbf.kernels.learners import learn, registered
@@ -65,7 +65,7 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     learner.stale[0] = 0
     refit(told, learner.model, learner.watch)
     believe(learner.law, True)
-    return plan(
+    return induction(
         told, learner.model, told.offsets, learner.law.law, learner.value, learner.ahead, learner.policy, learner.raw
     )
 

@@ -80,9 +80,9 @@ def coordinate(told: Mechanics, k: int, j: int, share: Floats) -> float:
 @inlined
 def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int, share: Floats) -> None:
     """Compare residual j of a pair with those of its step so far."""
-    make_room(seen, h)
+    at = next_period(seen, h)
     for k in range(len(told.bins)):
-        deviation = compare(told, seen, k, h, coordinate(told, k, j, share))
+        deviation = compare(told, seen, k, h, coordinate(told, k, j, share), at)
         if not math.isnan(deviation):
             for group in (s, told.after.shape[1] + a):
                 seen.groups[k, group, VISITS] += 1
@@ -98,21 +98,26 @@ def watch_history(told: Mechanics, seen: Watch, j: Ints, share: Floats) -> None:
     """
     for i in range(j.shape[0]):
         for h in range(j.shape[1]):
-            make_room(seen, h)
+            at = next_period(seen, h)
             for k in range(len(told.bins)):
-                at = coordinate(told, k, j[i, h], share[i % len(share), h % share.shape[1]])
-                compare(told, seen, k, h, at)
+                w = coordinate(told, k, j[i, h], share[i % len(share), h % share.shape[1]])
+                compare(told, seen, k, h, w, at)
 
 
 @inlined
-def compare(told: Mechanics, seen: Watch, k: int, h: int, at: float) -> float:
-    """How far a residual is from the mean of its step so far, which it then joins; nan while there is too little."""
-    steps, tally = seen.steps, seen.tally
+def compare(told: Mechanics, seen: Watch, k: int, h: int, w: float, at: int) -> float:
+    """How far residual w is from the mean of its step so far, which it then joins; nan while there is too little.
+
+    at: the period it was seen in
+    """
+    steps, tally, periods = seen.steps, seen.tally, seen.periods
     n = steps[k, h, SEEN]
     if n == 0:
-        steps[k, h, ORIGIN] = at
-    x = from_origin(at, steps[k, h, ORIGIN], modulus(told))
-    add_to_period(seen, k, h, x)
+        steps[k, h, ORIGIN] = w
+    x = from_origin(w, steps[k, h, ORIGIN], modulus(told))
+    periods[k, at, h, COUNT] += 1
+    periods[k, at, h, SUM] += x
+    periods[k, at, h, SUM_OF_SQUARES] += x * x
     before, deviation = x - steps[k, h, MEAN], math.nan
     if n >= BURN_IN and steps[k, h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
         deviation = before / math.sqrt((steps[k, h, SQUARE] + 1) / n * (1 + 1 / n))
@@ -127,36 +132,29 @@ def compare(told: Mechanics, seen: Watch, k: int, h: int, at: float) -> float:
 
 
 @inlined
-def period_of(seen: Watch, k: int, h: int) -> int:
-    """The period of the next residual of step h; it may be one that there is no room for."""
-    n = seen.steps[k, h, SEEN] - seen.periods[k, 0, h, COUNT]
-    at: int = 1 + int(n) // seen.length[0]
+def next_period(seen: Watch, h: int) -> int:
+    """The period of the next residual of step h; where none is left, every two periods are made one."""
+    n = int(seen.steps[0, h, SEEN] - seen.periods[0, 0, h, COUNT])
+    at: int = 1 + n // seen.length[0]
+    if at > PERIODS:
+        join_periods(seen)
+        at = 1 + n // seen.length[0]
     return at
 
 
 @inlined
-def make_room(seen: Watch, h: int) -> None:
-    """Make every two periods one, if there is none left for the next residual of step h."""
+def join_periods(seen: Watch) -> None:
+    """Make every two periods one."""
     periods = seen.periods
-    if period_of(seen, 0, h) > PERIODS:
-        seen.length[0] *= 2
-        for k in range(periods.shape[0]):
-            for i in range(PERIODS):
-                for step in range(periods.shape[2]):
-                    for c in range(periods.shape[3]):
-                        pair = 0.0
-                        if 2 * i < PERIODS:
-                            pair = periods[k, 1 + 2 * i, step, c] + periods[k, 2 + 2 * i, step, c]
-                        periods[k, 1 + i, step, c] = pair
-
-
-@inlined
-def add_to_period(seen: Watch, k: int, h: int, x: float) -> None:
-    """Add a residual, counted from the first of its step, to the period it was seen in."""
-    at = period_of(seen, k, h)
-    seen.periods[k, at, h, COUNT] += 1
-    seen.periods[k, at, h, SUM] += x
-    seen.periods[k, at, h, SUM_OF_SQUARES] += x * x
+    seen.length[0] *= 2
+    for k in range(periods.shape[0]):
+        for i in range(PERIODS):
+            for step in range(periods.shape[2]):
+                for c in range(periods.shape[3]):
+                    pair = 0.0
+                    if 2 * i < PERIODS:
+                        pair = periods[k, 1 + 2 * i, step, c] + periods[k, 2 + 2 * i, step, c]
+                    periods[k, 1 + i, step, c] = pair
 
 
 @inlined
