@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import forging
 import ucbf
+import ucbf.envs  # registers the environments
 from instances import riccati
 from reference import literal_box_plan
 from ucbf.kernels import backward
