@@ -179,7 +179,9 @@ def main() -> None:
     print(f"the agent {alone_bytes / 1e6:.2f} MB ({alone_bytes / table_bytes:.2f}); with the arrays of the system,")
     print(f"which agents share, {with_tables / 1e6:.2f} MB ({with_tables / table_bytes:.2f})")
     whole, pair, literal = per_lattice_pair()
-    print(f"\nGrid, 61 x 61 points, 9 actions, 24 steps, 1000 samples of W: a plan in {1000 * whole:.0f} ms,")
+    print(
+        f"\na continuous box, 61 x 61 points, 9 actions, 24 steps, 1000 samples of W: a plan in {1000 * whole:.0f} ms,"
+    )
     print(f"{pair * 1e9:.0f} ns a pair; {literal / pair:.0f} times faster than the transcription with 20 samples")
     base, ours = import_seconds("numpy"), import_seconds("numpy, ucbf")
     print(f"\nimport ucbf: {ours - base:.3f} s more than import numpy ({base:.3f} s)")

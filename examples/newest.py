@@ -44,7 +44,7 @@ class Newest(ucbf.Agent):
         residuals = self.system.residuals
         counts = np.stack([np.bincount(row, minlength=len(residuals)) for row in self.memory])
         law = ucbf.Disturbance(counts / counts.sum(axis=1, keepdims=True), low=residuals[0])
-        self.plan[...] = ucbf.optimal(ucbf.World(self.system, law)).policy
+        self.plan[...] = ucbf.Optimal(self.system, law=law).policy
 
     def update(self, seen: Any) -> None:
         """Remember the disturbance; the oldest is forgotten."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ucbf
-import ucbf.envs  # registers "ucbf/Grid-v0"
 
 STEP, STEPS = 0.25, 24  # seconds, and how many of them a flight has
 SHOWN = (1, 2, 5, 10, 20, 40)

@@ -11,8 +11,25 @@ from ucbf.checks import one_of
 from ucbf.limits import Limits, copy_into
 
 
-class Named:
-    """Something with a name and parameters, as a file can say it."""
+class HasState:
+    """Something whose learning changes arrays, which are saved."""
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Every array that learning changes, by name: what is saved."""
+        return {}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from what ``state`` said; an error if it is of another, or cannot be."""
+        copy_into(self.state, state, self.limits)
+
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """What the arrays of ``state`` may hold, by name; what is not named is only checked for nan."""
+        return {}
+
+
+class Named(HasState):
+    """A part with a name and parameters, as a file can say it; its state is without what compiled functions keep."""
 
     name: ClassVar[str]
 
@@ -29,19 +46,6 @@ class Named:
     def fresh(self) -> Self:
         """Another of the same kind, with the same parameters, that has learned nothing."""
         return type(self)(**self.params)
-
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that learning changes, by name: what is saved. Not what the compiled functions keep."""
-        return {}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from what ``state`` said; an error if that was of another, or cannot be."""
-        copy_into(self.state, state, self.limits)
-
-    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
-        """What the arrays of ``state`` may hold, by name; what is not named is only checked for nan."""
-        return {}
 
 
 def made(what: str, given: Any, kinds: dict[str, type[Any]]) -> Any:

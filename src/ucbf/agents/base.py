@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import whole
 from ucbf.kernels import loop
 from ucbf.kernels.seen import Seen
-from ucbf.limits import Limits, copy_into, learner_limits
+from ucbf.limits import Limits, learner_limits
+from ucbf.named import HasState
 from ucbf.saving import Saved, SavedPreset, write
 from ucbf.seen import Transition, explain
 from ucbf.system import System
@@ -46,7 +47,7 @@ class Lock:
         return Lock, ()
 
 
-class Agent(ABC):
+class Agent(HasState, ABC):
     """Chooses actions and learns from transitions.
 
     Parameters
@@ -106,20 +107,7 @@ class Agent(ABC):
         """Whether ``update`` may be given bounds on W where a clipped boundary hides it."""
         return False
 
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Every array that learning changes, by name: what is saved."""
-        return {}
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from what ``state`` said; an error if that was of another agent, or cannot be."""
-        copy_into(self.state, state, self.limits)
-
-    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
-        """What the arrays of ``state`` may hold, by name; what is not named is only checked for nan."""
-        return {}
-
-    def renew(self) -> None:  # noqa: B027 - most agents have nothing to prepare
+    def renew(self) -> None:
         """Prepare the policy of the next episode. Called when an episode starts or the policy is asked for."""
 
     # -- use, step by step ------------------------------------------------------------------------
@@ -194,7 +182,7 @@ class Agent(ABC):
         """An error if nothing can be certified now, or after so many more episodes."""
         raise TypeError(f"stop_when needs a certificate, and {self.name} gives none; use UCBVI-f or UCB-f")
 
-    def warn_if_contradicted(self) -> None:  # noqa: B027 - most agents are told nothing that could be wrong
+    def warn_if_contradicted(self) -> None:
         """Warn, once, if what was seen contradicts what the agent was told."""
 
     # -- checks -----------------------------------------------------------------------------------
