@@ -751,3 +751,98 @@ def test_gymnasium_sees_rows():
     agent = ucbf.UCBVIf(world.system)
     ucbf.train(agent, env, 10, seed=0)
     assert agent.learner.law.counts.sum() == 30
+
+
+# -- what must not be taken silently -----------------------------------------------------------------------
+
+
+def mixed(**more):
+    """One whole axis and one continuous."""
+    arguments = {
+        "f": lambda s, a: s + np.stack([a, 0.1 * a], axis=1), "reward": lambda s, a: s[:, 0] + s[:, 1] - 0.3 * a,
+        "horizon": 3, "boundary": "clip", "low": [0, 0], "high": [3, 1], "points": [None, 6], "n_actions": 2,
+        "disturbance_range": ([-1, -0.2], [1, 0.2]), **more,
+    }  # fmt: skip
+    return ucbf.System(**arguments)
+
+
+def test_whole_axes_of_a_mixed_box_stay_whole():
+    with pytest.raises(ValueError, match=r"the disturbance \[0.5 0.1\] is not whole along axis 0"):
+        ucbf.World(mixed(), ucbf.Disturbance(values=[[0.5, 0.1]]))
+    with pytest.raises(ValueError, match="is not whole along axis 0"):
+        ucbf.UCBVIf(mixed()).warm_start([[[0.5, 0]] * 3])
+    bent = mixed(f=lambda s, a: np.stack([np.minimum(s[:, 0] + 5 * s[:, 1], 3), s[:, 1]], axis=1))
+    with pytest.raises(ValueError, match=r"f sends state \[0.  0.3\], action 0 at step 0 to \[1.5 0.3\]; along axis 0"):
+        bent.at_any_state.after(0, np.array([[0, 0.3]]), np.array([0]))
+
+
+def test_a_mixed_box_is_played_and_learned():
+    world = ucbf.World(mixed(), ucbf.Disturbance(values=[[0, 0.05], [1, -0.1], [-1, 0.2]]), start=[1, 0.35])
+    for agent in (ucbf.UCBVIf(world.system), ucbf.UCBf(world.system), ucbf.Greedy(world.system)):
+        run = ucbf.simulate(agent, world, 20, seed=0)
+        assert (run.gap > -1e-9).all()
+    learned = ucbf.UCBVIf(world.system)
+    gap = ucbf.simulate(learned, world, 60, seed=0).gap
+    assert learned.certificate().average(world.start) >= gap[-1]
+    assert learned.model_check().ok
+
+
+def test_actions_between_points_are_those_that_exist_there():
+    with pytest.raises(TypeError, match="allowed is .*; on continuous axes it must be a function"):
+        mixed(allowed=np.ones((24, 2), bool))
+    some = mixed(allowed=lambda s, a: (a == 0) | (s[:, 1] >= 0.5))
+    with pytest.raises(ValueError, match=r"action 1 is not allowed in state \[1, 0.4\]"):
+        ucbf.UCBVIf(some).observe(0, [1, 0.4], 1, [2, 0.5])
+    always = np.where(some.allowed[..., 1], 1, 0)
+    policy = ucbf.Policy(some, always)
+    assert policy.act(0, [1, 0.6]) == 1
+    assert policy.act(0, [1, 0.45]) == 0  # the nearest point is 0.4
+    assert policy.act(0, [1, 0.499]) == 0  # 0.6 is allowed its action, but not here
+
+
+def test_certificates_on_continuous_axes_use_what_is_known_of_their_counts():
+    world = ucbf.World(regulator(21, disturbance_range=(-0.6, 0.6)), ucbf.Disturbance(values=[[0.13], [-0.27], [0.05]]))
+    agent = ucbf.UCBVIf(world.system)
+    ucbf.simulate(agent, world, 300, seed=0)
+    tight, loose = agent.certificate(0.05, "bernstein").average(), agent.certificate(0.05, "hoeffding").average()
+    assert tight != loose  # one bound for every function would ignore the form
+
+
+def test_what_wraps_all_the_way_round_is_refused_where_it_pays():
+    with pytest.raises(ValueError, match="along axis 0 W may go all the way round"):
+        box(lambda s, a: s, lambda s, a: 0.0, 2, 0, 1, 10, [0.0], "wrap", landing=lambda z: z[:, 0],
+            disturbance_range=(-2, 2))  # fmt: skip
+
+
+def test_states_beyond_the_last_point_of_a_ring_are_reached():
+    # f = 0.9 s, W = 0 on a ring of 5: from 4.9 to 4.41, between the points 4 and 0 (5), worth 4 and 0 at the last step.
+    ring = box(lambda s, a: 0.9 * s, lambda s, a: s[:, 0], 2, 0, 5, 5, [0.0], "wrap", disturbance_range=(-1, 1))
+    assert planned(ring, [0.0]).q_at(0, [[4.9]])[0, 0] == pytest.approx(4.9 + 0.59 * 4)
+
+
+def test_a_measured_w_is_held_to_the_range_and_to_strict_boundaries():
+    shelf = box(lambda s, a: s + 5, lambda s, a: 0.0, 1, 0, 3, None, [0.0], disturbance_range=(-2, 0))
+    with pytest.raises(ValueError, match="outside the disturbance_range"):
+        ucbf.UCBVIf(shelf).observe(0, [3], 0, [3], disturbance=[-4])
+    closed = ucbf.System(lambda s, a: s, lambda s, a: 0.0 * s[:, 0], 1, "strict", low=[0, 0], high=[3, 3], n_actions=1)
+    with pytest.raises(ValueError, match="not to the next state"):
+        ucbf.UCBVIf(closed).observe(0, [3, 3], 0, [3, 3], disturbance=[2, 0])
+
+
+def test_what_is_ambiguous_or_contradicts_itself_is_refused():
+    two = ucbf.System(lambda s, a: s, lambda s, a: 0.0 * s[:, 0], 1, "clip", low=[0, 0], high=[1, 0], n_actions=1)
+    still = ucbf.Disturbance(values=[[0, 0]])
+    with pytest.raises(ValueError, match="a state, or probabilities of 2 states"):
+        ucbf.World(two, still, start=[1, 0])
+    assert ucbf.World(two, still, start=[[1, 0]]).start.tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"n_actions is 2, and actions has shape \(3,\)"):
+        shelves(n_actions=2)
+    with pytest.raises(TypeError, match="boundary is 3; give 'clip'"):
+        shelves(boundary=3)
+    with pytest.raises(ValueError, match="this system is a box"):
+        ucbf.corrupt(shelves(), 2)
+    with pytest.raises(ValueError, match="endless plans need whole axes"):
+        ucbf.endless(regulator(11, disturbance_range=(-0.5, 0.5)), ucbf.Disturbance(values=[[0.1]]))
+    assert ucbf.endless(shelves(discount=0.9), ucbf.Disturbance([1.0], values=[[-1, -1]])).terminal.shape == (30,)
+    with pytest.raises(ValueError, match="renewal='few' keeps a table of actions"):
+        ucbf.UCBf(regulator(11, disturbance_range=(-0.5, 0.5)), renewal="few")

@@ -7,10 +7,10 @@ import ucbf
 from ucbf.laws import LAWS, Counts, Law
 
 
-class Fading(Law):
+class Own(Law):
     """Counts that fade, as a user would write it."""
 
-    name = "Fading"
+    name = "Own"
 
     def __init__(self, *, keep=1.0):
         super().__init__(keep=keep)
@@ -37,7 +37,7 @@ def world():
 
 
 def test_a_law_of_ones_own_that_counts_is_counting(world):
-    own, counted = ucbf.UCBVIf(world.system, law=Fading()), ucbf.UCBVIf(world.system)
+    own, counted = ucbf.UCBVIf(world.system, law=Own()), ucbf.UCBVIf(world.system)
     runs = [ucbf.simulate(agent, world, 60, seed=1) for agent in (own, counted)]
     np.testing.assert_array_equal(runs[0].gap, runs[1].gap)
     np.testing.assert_allclose(own.law.pmf, counted.law.pmf)
@@ -49,23 +49,23 @@ def test_a_law_of_ones_own_that_counts_is_counting(world):
 
 
 def test_a_law_that_fades_by_hand(world):
-    agent = ucbf.UCBVIf(world.system, law=Fading(keep=0.5))
+    agent = ucbf.UCBVIf(world.system, law=Own(keep=0.5))
     agent.warm_start([[0, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
     # At step 0: weights 1/4 for the 0, 1/2 + 1 for the two 1.
     np.testing.assert_allclose(agent.law.pmf[0, :2], [0.25 / 1.75, 1.5 / 1.75])
 
 
 def test_saving_a_law_of_ones_own_and_going_on(world, tmp_path):
-    agent = ucbf.UCBVIf(world.system, law=Fading(keep=0.9))
+    agent = ucbf.UCBVIf(world.system, law=Own(keep=0.9))
     ucbf.simulate(agent, world, 20, seed=1)
     agent.save(tmp_path / "agent.npz")
-    with pytest.raises(ValueError, match="does not hold this agent: unknown law 'Fading'"):
+    with pytest.raises(ValueError, match="does not hold this agent: unknown law 'Own'"):
         ucbf.load(tmp_path / "agent.npz")
-    again = ucbf.load(tmp_path / "agent.npz", law=Fading(keep=0.9))
+    again = ucbf.load(tmp_path / "agent.npz", law=Own(keep=0.9))
     a, b = (ucbf.simulate(each, world, 20, seed=2) for each in (agent, again))
     np.testing.assert_array_equal(a.gap, b.gap)
     with pytest.raises(ValueError, match="pass one with the same parameters"):
-        ucbf.load(tmp_path / "agent.npz", law=Fading(keep=0.8))
+        ucbf.load(tmp_path / "agent.npz", law=Own(keep=0.8))
 
 
 def test_counts_by_name_are_the_default(world):
@@ -79,7 +79,7 @@ def test_counts_by_name_are_the_default(world):
     for other in agents[1:]:
         np.testing.assert_array_equal(agents[0].policy, other.policy)
         np.testing.assert_array_equal(agents[0].law.pmf, other.law.pmf)
-    assert set(LAWS) == {"Counts"}
+    assert "Counts" in LAWS
 
 
 def test_a_prior_in_a_law_is_saved(world, tmp_path):
@@ -89,7 +89,7 @@ def test_a_prior_in_a_law_is_saved(world, tmp_path):
 
 
 def test_what_makes_no_sense_is_refused(world):
-    law = Fading()
+    law = Own()
     ucbf.UCBVIf(world.system, law=law)
     with pytest.raises(ValueError, match="already belongs to an agent"):
         ucbf.UCBVIf(world.system, law=law)
@@ -99,15 +99,15 @@ def test_what_makes_no_sense_is_refused(world):
         ucbf.UCBVIf(world.system, law="Count")
     with pytest.raises(TypeError, match="law is 3; give one of ucbf.laws"):
         ucbf.UCBVIf(world.system, law=3)
-    with pytest.raises(TypeError, match="nothing is proved of Fading"):
-        ucbf.UCBVIf(world.system, law=Fading()).certificate()
+    with pytest.raises(ValueError, match="nothing is proved of Own"):
+        ucbf.UCBVIf(world.system, law=Own()).certificate()
     told = ucbf.corrupt(world.system, 2)
     with pytest.raises(ValueError, match="OffsetPosterior needs W counted"):
-        ucbf.UCBVIf(told, law=Fading(), estimator="OffsetPosterior")
+        ucbf.UCBVIf(told, law=Own(), estimator="OffsetPosterior")
 
 
 def test_a_pmf_that_is_none_is_refused(world):
-    class Wrong(Fading):
+    class Wrong(Own):
         name = "Wrong"
 
         def pmf(self):
@@ -124,7 +124,7 @@ def test_a_pmf_that_is_none_is_refused(world):
 
 
 def test_what_is_known_of_w_moves_to_another_price_list(world):
-    for law in (None, Fading(keep=0.7)):
+    for law in (None, Own(keep=0.7)):
         agent = ucbf.UCBVIf(world.system, law=law)
         ucbf.simulate(agent, world, 15, seed=4)
         moved = agent.moved_to(world.system.replace(reward=-world.system.reward))

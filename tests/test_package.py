@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ucbf
+from ucbf.registration import PRESETS
 
 
 def python(code):
@@ -18,7 +19,7 @@ def test_importing_ucbf_imports_nothing_heavy():
     assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
 
 
-ENVIRONMENTS = ("Battery", "Inventory", "Queue", "Random", "Reservoir", "Shower", "World")
+ENVIRONMENTS = tuple(sorted((*PRESETS, "Random", "World")))
 
 
 @pytest.mark.parametrize("order", ["gymnasium, ucbf", "gymnasium.spaces, ucbf", "ucbf.envs", "gymnasium, ucbf.envs"])

@@ -92,7 +92,10 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
 def _distinct(system: System, counts: Array) -> int:
     """How many disturbances there may be, where one bound has to serve every function; 0 where it has not."""
     pooled = len(counts) == 1 and system.horizon > 1
-    uneven = bool(np.ptp(counts.sum(axis=1)))
+    seen = counts.sum(axis=1)
+    uneven = bool(
+        np.ptp(seen) > 1e-6 * max(float(seen.max()), 1.0)
+    )  # shares of bins add up to whole numbers but for rounding
     if not (pooled or uneven or system.slack):
         return 0
     possible = system.bins.n_possible

@@ -136,8 +136,10 @@ def endless_mix(
 ) -> list[System]:
     """As :func:`endless`, for several kinds of episodes: follow[i, j] is how often j comes after i."""
     for system, law in zip(systems, laws, strict=True):
+        if not system.space.all_whole:
+            raise ValueError("endless plans need whole axes: the worth of what follows is a table over all states")
         check_law(system, law)
-    discount, zero = systems[0].discount, systems[0].space.index(systems[0].nearest_to_zero - systems[0].state_offset)
+    discount, zero = systems[0].discount, systems[0].space.place("state", systems[0].nearest_to_zero)
     ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
         days = zip(systems, ahead, laws, strict=True)

@@ -65,7 +65,7 @@ class Policy:
         """The action for state s at step h; between points of a continuous axis, that of the nearest."""
         space = self.system.space
         step = whole("step h", h, 0, self.system.horizon - 1)
-        return int(self.actions[step, space.index(space.place("state", s))])
+        return self.system.nearest_allowed(step, space.place("state", s), self.actions[step])
 
     def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
         """Learn nothing."""

@@ -76,6 +76,8 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: Syst
         state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
         described = _stated_again(told, system) if "f" not in told else System(**told)
         saved = Saved(str(header["agent"]), params, described, state, _preset(header.get("preset")))
+    except NotStatedError as error:
+        raise ValueError(f"{path}: {error}") from None
     except Exception as error:  # a forged header may make anything go wrong
         raise ValueError(f"{path} does not describe an agent: {said(error)}; save the agent again") from None
     (H, S, A), Z = saved.system.allowed.shape, int(saved.system.reach.raw_shape(saved.system.bins).prod())
@@ -83,17 +85,23 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: Syst
     return saved
 
 
+class NotStatedError(ValueError):
+    """The system of a file has to be stated again, and was not, or another one was."""
+
+
 def _stated_again(told: dict[str, Any], system: System | None) -> System:
     """The system that the user stated again, if it is the one that was saved."""
     if system is None:
-        raise ValueError("its system has continuous axes, whose functions are not saved: state it again, load(system=)")
+        raise NotStatedError(
+            "its system has continuous axes, whose functions are not saved: state it again, load(path, system=...)"
+        )
     if not isinstance(system, System):
         raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
     for name, mine in system.arguments().items():
         theirs = told.get(name)
         plain = _plain(name, mine.tolist() if isinstance(mine, np.ndarray) else mine)
         if plain != (theirs.tolist() if isinstance(theirs, np.ndarray) else theirs):
-            raise ValueError(f"its {name} is {theirs!r:.60}, that of the system given is {mine!r:.60}")
+            raise NotStatedError(f"its {name} is {theirs!r:.60}, that of the system given is {mine!r:.60}")
     return system
 
 

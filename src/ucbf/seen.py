@@ -59,7 +59,9 @@ def _on_a_line(system: System, told: Mechanics, moved: Transition, reads_censore
             f"{first}..{first + last} (disturbance_range, widened by ζ/2); correct f, or declare a wider "
             "disturbance_range or a larger model_error",
         )
-    measured, now = 0, int(residual_of(told, told.after, h, s, a, s_next))  # by f as it may have been repaired since
+    measured, now = 0, j
+    if told.after is not system.mechanics.after:  # f has been repaired since
+        now = int(residual_of(told, told.after, h, s, a, s_next))
     if disturbance is not None:
         measured = int(system.bins.index(whole("disturbance", disturbance)))
         _check_agreement(system, moved)
@@ -84,8 +86,9 @@ def _in_a_box(system: System, told: Mechanics, moved: Transition) -> Reading:
         measured = np.ravel(numbers("disturbance", disturbance))
         if measured.shape != x.shape:
             raise ValueError(f"disturbance has shape {measured.shape}; give [d] with d = {space.n_axes}")
+        bins.spread(measured[None])  # an error if it cannot be
         _check_agreement_in_a_box(system, moved, x, after, measured)
-        w = np.where(at_low | at_high, measured, w)
+        w, at_low, at_high = np.where(at_low | at_high, measured, w), at_low & False, at_high & False
     tolerance = np.where(space.is_whole, 0, space.spacing / 2)  # at an end only one side can be told
     if (((w < low - tolerance) & ~at_high) | ((w > high + tolerance) & ~at_low)).any():
         return Reading(
@@ -146,7 +149,8 @@ def _check_agreement_in_a_box(
 ) -> None:
     """The same, give or take half the spacing of continuous axes."""
     space = system.space
-    away = np.abs(space.meet_boundary((x + w)[None])[0] - after)
+    strict = np.array([rule == "strict" for rule in space.rules])
+    away = np.abs(np.where(strict, x + w, space.meet_boundary((x + w)[None])[0]) - after)
     width = np.where(space.is_whole, space.shape, space.high - space.low)
     away = np.where(space.wraps, np.minimum(away, width - away), away)
     if (away > np.where(space.is_whole, 0, space.spacing / 2)).any():

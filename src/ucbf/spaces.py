@@ -271,6 +271,10 @@ class Bins:
             raise ValueError(
                 f"the disturbance {outside[0]} is outside {low}..{high}; declare a wider disturbance_range"
             )
+        uneven = np.argwhere(self.is_whole & (w != np.rint(w)))
+        if len(uneven):
+            i, k = uneven[0]
+            raise ValueError(f"the disturbance {w[i]} is not whole along axis {k}, which is; round it there")
         cell, into = cells(w / self.spacing - self.first, self.count, self.is_whole)
         corner = corners(self.is_whole)
         j = np.minimum(cell[:, None] + corner, self.count - 1) @ strides(self.count)

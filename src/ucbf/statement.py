@@ -26,6 +26,8 @@ def read_box(boundary: Any, low: Any, high: Any, points: Any) -> Space:
             "or 'strict' (it cannot happen), or one for each axis"
         )
     first, last, counts = axes(low, high, points)
+    if not isinstance(boundary, str | list | tuple):
+        raise TypeError(f"boundary is {boundary!r:.60}; give 'clip', 'wrap' or 'strict', or one for each axis")
     rules = (boundary,) * len(first) if isinstance(boundary, str) else tuple(boundary)
     if len(rules) != len(first):
         raise ValueError(f"boundary has {len(rules)} entries; give one, or one for each of the {len(first)} axes")
@@ -57,6 +59,8 @@ def read_actions(actions: Any, n_actions: int | None) -> NDArray[Any]:
             raise TypeError("actions is not given; give [A] or [A, m], or n_actions=")
         actions = np.arange(whole("n_actions", n_actions, 1, LARGEST_TABLE))
     choices = array_of("actions", actions)
+    if n_actions is not None and choices.shape[:1] != (n_actions,):
+        raise ValueError(f"n_actions is {n_actions!r:.40}, and actions has shape {choices.shape}; leave n_actions out")
     numbers("actions", choices)
     if choices.ndim not in (1, 2) or not choices.size:
         raise ValueError(f"actions has shape {choices.shape}; give [A] or [A, m]")
@@ -78,7 +82,7 @@ def read_table(
         if (H if function.per_step else 1) * S * A * max(corners, *trailing, 1) > LARGEST_TABLE:
             raise ValueError(f"{S} points and {A} actions are too many; take a coarser lattice, or fewer actions")
         table = function.steps(H, (S * A, *trailing), states, actions).reshape(-1, S, A, *trailing)
-    elif not space.all_whole and name != "allowed":
+    elif not space.all_whole and given is not True:
         raise TypeError(f"{name} is {given!r:.60}; on continuous axes it must be a function of states and actions")
     else:
         table = array_of(name, given)
@@ -134,6 +138,13 @@ def read_landing(system: System, given: Table) -> NDArray[np.float64]:
         raise ValueError(
             f"landing under boundary 'wrap' needs the disturbance to be recoverable, but {system.bins.n} "
             f"disturbances wrap onto {system.n_states} states; narrow disturbance_range, or add states"
+        )
+    low, high = system.bins.range()
+    around = wraps & ~system.space.is_whole & (high - low >= system.space.high - system.space.low)
+    if around.any():
+        raise ValueError(
+            f"landing under boundary 'wrap' needs the disturbance to be recoverable, but along axis {int(around.argmax())} "
+            "W may go all the way round; narrow disturbance_range"
         )
     if callable(given):
         function = Function("landing", given, 1, rows=not system.space.is_line)

@@ -244,7 +244,8 @@ class System:
     def residuals(self) -> Any:
         """The disturbances told apart: the declared range widened by ζ/2 each way, else what the states can show.
 
-        A range of numbers, or rows [R, d].
+        A range of numbers, or rows [R, d]. Where states wrap and landing pays nothing there is one for each state, of
+        which the first ``bins.n_possible`` may occur.
         """
         if not self.space.is_line:
             return self.bins.values
@@ -298,16 +299,16 @@ class System:
             x = self.after_states
             return Reach(np.array([x[0] - self.state_offset]), np.array([len(x)]))
         at = self._reached
+        if (self.space.wraps & ~self.space.is_whole).any():
+            at = np.concatenate([at, self._from_the_end()])
         if self._landing_given is None:
             at = within_reach(self.space, self.bins, at)
-        elif (self.space.wraps & ~self.space.is_whole).any():
-            at = np.concatenate([at, self._from_the_end()])
         return box_reach(self.space, self.bins, at, self.horizon)
 
     @cached_property
     def at_any_state(self) -> AtAnyState:
         """The functions of a box, asked also between points."""
-        return AtAnyState(self.actions, self.functions)
+        return AtAnyState(self.actions, self.functions, self.space.is_whole)
 
     @property
     def last_step_is_known(self) -> bool:
@@ -342,6 +343,25 @@ class System:
         return self.horizon == other.horizon and all(
             np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in ("first", "count", "spacing")
         )
+
+    def is_allowed(self, h: int, place: Any, a: int) -> bool:
+        """Whether action a exists at a place (:meth:`ucbf.spaces.Space.place`)."""
+        if self.space.all_whole:
+            return bool(self.allowed[h, place, a])
+        return bool(self.at_any_state.allowed(h, place[None], np.array([a]))[0])
+
+    def nearest_allowed(self, h: int, place: Any, actions: NDArray[np.int64]) -> int:
+        """What actions [S] say at a place; between points, at the nearest point whose action exists there."""
+        if self.space.all_whole:
+            return int(actions[place])
+        action = int(actions[self.space.index(place)])
+        if self.is_allowed(h, place, action):
+            return action
+        away = np.abs((self.space.points - place) / self.space.spacing).sum(axis=1)
+        for i in np.argsort(away, kind="stable"):
+            if self.is_allowed(h, place, int(actions[i])):
+                return int(actions[i])
+        raise ValueError(f"no action of the policy is allowed in state {place} at step {h}; allow one of them there")
 
     def hides(self, s: Any) -> bool:
         """Whether a state may hide the disturbance that led to it: at the end of a clipped axis."""

@@ -97,12 +97,20 @@ class Function:
 class AtAnyState:
     """The functions of a box, asked at any state, also between points. Actions are given by index."""
 
-    def __init__(self, actions: NDArray[Any], functions: dict[str, Function]) -> None:
-        self.actions, self.functions = actions, functions
+    def __init__(self, actions: NDArray[Any], functions: dict[str, Function], is_whole: NDArray[np.bool_]) -> None:
+        self.actions, self.functions, self.is_whole = actions, functions, is_whole
 
     def after(self, h: int, states: NDArray[Any], actions: NDArray[np.int64]) -> NDArray[Any]:
         """[N, d] where actions [N] lead from states [N, d] before the disturbance."""
-        return self._asked("f", h, states.shape, states, self.actions[actions])
+        f = self._asked("f", h, states.shape, states, self.actions[actions])
+        uneven = np.argwhere(self.is_whole & (f != np.rint(f)))
+        if len(uneven):
+            i, k = uneven[0]
+            raise ValueError(
+                f"f sends state {states[i]}, action {self.actions[actions[i]]} at step {h} to {f[i]}; along axis {k}, which "
+                "is whole, it must be a whole number"
+            )
+        return f
 
     def reward(self, h: int, states: NDArray[Any], actions: NDArray[np.int64]) -> NDArray[np.float64]:
         """[N] what actions [N] pay in states [N, d]."""

@@ -116,7 +116,13 @@ def _start(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
 def _is_state(system: System, given: Any) -> bool:
     """Whether a start is one state, not probabilities [S]."""
     space = system.space
-    return np.ndim(given) == 0 if space.is_line else np.shape(given) == (space.n_axes,) != (space.n_states,)
+    if space.is_line or np.ndim(given) == 0:
+        return np.ndim(given) == 0
+    if space.n_axes == space.n_states and np.shape(given) == (space.n_axes,):
+        raise ValueError(
+            f"start is {given!r:.40}: a state, or probabilities of {space.n_states} states? Give it as [[...]]"
+        )
+    return np.shape(given) in {(space.n_axes,), (1, space.n_axes)} and np.shape(given) != (space.n_states,)
 
 
 def random_world(
@@ -167,6 +173,10 @@ def corrupt(system: System, model_error: float, seed: int = 0) -> System:
     """
     if not isinstance(system, System):
         raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
+    if not system.space.is_line:
+        raise ValueError(
+            "a wrong f is counted in states on a line, and this system is a box; state its f as it should be"
+        )
     half = int(real("model_error (ζ)", model_error, 0, LARGEST_TABLE) // 2)
     f = distinct_steps(system.f)
     rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))

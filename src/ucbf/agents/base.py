@@ -95,7 +95,7 @@ class Agent(HasState, ABC):
 
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
         """The same where axes are continuous: W is shared out, [B], among the bins that begin with ``seen.low``."""
-        raise TypeError(f"{self.name} learns only where all axes are whole")
+        raise TypeError(f"{self.name} learns only where all axes are whole; give it `update_between`")
 
     @property
     def uses_residual(self) -> bool:
@@ -133,8 +133,8 @@ class Agent(HasState, ABC):
         system = self.system
         h, a = self._step(h), whole("action", a, 0, system.n_actions - 1)
         moved = Transition(h, system.space.place("state", s), a, system.space.place("next state", next_s), disturbance)
-        if system.space.all_whole and not system.allowed[h, moved.s, a]:
-            raise ValueError(f"action {a} is not allowed in state {system.space.name(moved.s)} at step {h}")
+        if not system.is_allowed(h, moved.s, a):
+            raise ValueError(f"action {a} is not allowed in state {s} at step {h}")
         with self.lock:
             if not self.uses_residual:
                 self.update(Seen(h, system.space.index(moved.s), a, system.space.index(moved.s_next), 0, 0))
@@ -189,7 +189,7 @@ class Agent(HasState, ABC):
 
     def _choice(self, h: int, place: Any) -> int:
         """The action at a place (:meth:`ucbf.spaces.Space.place`); between points, that of the nearest."""
-        return int(self.policy[h, self.system.space.index(place)])
+        return self.system.nearest_allowed(h, place, self.policy[h])
 
     def _step(self, h: int) -> int:
         return whole("step h", h, 0, self.system.horizon - 1)
@@ -238,12 +238,12 @@ class CompiledAgent(Agent):
 
     def update(self, seen: Seen) -> None:
         """Learn from one transition between state indices."""
-        self.update_between(seen, self.told.whole)
+        with self.lock:
+            self.update_between(seen, self.told.whole)
 
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
-        """The same where axes are continuous."""
-        with self.lock:
-            loop.run_update(self.told, self.learner, seen, share)
+        """The same, with the shares [B] of a W between bins; whoever calls it holds the lock."""
+        loop.run_update(self.told, self.learner, seen, share)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
@@ -265,7 +265,7 @@ class CompiledAgent(Agent):
         return self.learner
 
     def _choice(self, h: int, place: Any) -> int:
-        return int(self.learner.policy[h, self.system.space.index(place)])
+        return self.system.nearest_allowed(h, place, self.learner.policy[h])
 
     def _in_user_units(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """[H, S, A] from the learner's units to the user's."""

@@ -101,9 +101,8 @@ class InformedAgent(CompiledAgent):
 
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
         """Learn from one transition between state indices; share: [B], of a W between bins."""
-        with self.lock:
-            super().update_between(seen, share)
-            self.model.notice(self.system, self.told, self.learner.model, seen)
+        super().update_between(seen, share)
+        self.model.notice(self.system, self.told, self.learner.model, seen)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""

@@ -79,6 +79,11 @@ class UCBf(InformedAgent):
             clock=clock,
             d=real("d", d, 0, LARGEST_SCALE),
         )
+        if renewal == "few" and not system.space.all_whole:
+            raise ValueError(
+                "renewal='few' keeps a table of actions, but between the points of continuous axes UCB-f acts by its "
+                "averages, which every step changes; use renewal='episode', or UCBVI-f"
+            )
         H, S, cap = system.horizon, system.n_states, self.units.cap
         chosen = bonus_of(bonus, system, self.units, c=c, p=p, d=d if bonus == "online" else 0.0)
         if self.model.repairs:

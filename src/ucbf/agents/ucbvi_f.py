@@ -70,8 +70,10 @@ class UCBVIf(InformedAgent):
         if law is None:
             self.knowledge: Law = Counts(stationary=stationary, prior=prior, prior_weight=prior_weight)
             params: dict[str, Any] = dict(self.knowledge.params)
-        elif stationary or prior is not None:
-            raise ValueError("stationary and prior are of the counting that law=None does; give them to the law itself")
+        elif stationary or prior is not None or prior_weight != 1:
+            raise ValueError(
+                "stationary, prior and prior_weight are of the counting that law=None does; give them to the law itself"
+            )
         else:
             self.knowledge = make_law(law)
             params = {"law": self.knowledge.description()}
@@ -131,9 +133,8 @@ class UCBVIf(InformedAgent):
 
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
         """Learn from one transition between state indices; share: [B], of a W between bins."""
-        with self.lock:
-            super().update_between(seen, share)
-            self.knowledge.notice(seen, share)
+        super().update_between(seen, share)
+        self.knowledge.notice(seen, share)
 
     def _learn_history(self, j: NDArray[np.int64], share: NDArray[np.float64]) -> None:
         super()._learn_history(j, share)

@@ -40,7 +40,11 @@ class Law(Named):
         raise NotImplementedError(f"{type(self).__name__} must say what it learns from a disturbance: give it `add`")
 
     def pmf(self) -> Floats:
-        """[1, R] or [H, R] the distribution as it is believed now, over ``self.bins.values``."""
+        """[1, R] or [H, R] the distribution as it is believed now, over ``self.bins.values``.
+
+        ``self.bins.guess`` [R] is what to believe where nothing was seen. Only the first ``self.bins.n_possible``
+        disturbances may occur: where states wrap, the others stand for the same ones, a turn further.
+        """
         raise NotImplementedError(f"{type(self).__name__} must say what it believes: give it `pmf`")
 
     def start(self) -> None:
@@ -48,7 +52,9 @@ class Law(Named):
 
     def counted(self) -> Floats:
         """[L, R] disturbances seen, independent draws all of them, from which a certificate can be made."""
-        raise TypeError(f"nothing is proved of {self.name}; use UCBVI-f with its own counts (law=None)")
+        raise ValueError(
+            f"nothing can be certified: nothing is proved of {self.name}; use UCBVI-f with its own counts (law=None)"
+        )
 
     # -- as a part of an agent --------------------------------------------------------------------
 
