@@ -105,7 +105,7 @@ def continuous_plan() -> Work:
     if hasattr(ucbf, "Grid"):
         grid = ucbf.Grid(**arguments)
         return lambda: grid.plan(samples)
-    system = ucbf.System(**{**arguments, "points": [61, 61]})
+    system = ucbf.System(**arguments, boundary="clip")
     return lambda: ucbf.optimal(ucbf.World(system, ucbf.Disturbance(values=samples)))
 
 

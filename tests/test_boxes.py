@@ -788,7 +788,7 @@ def test_a_mixed_box_is_played_and_learned():
 
 
 def test_actions_between_points_are_those_that_exist_there():
-    with pytest.raises(TypeError, match="allowed is .*; on continuous axes it must be a function"):
+    with pytest.raises(TypeError, match=r"(?s)allowed is .*; on continuous axes it must be a function"):
         mixed(allowed=np.ones((24, 2), bool))
     some = mixed(allowed=lambda s, a: (a == 0) | (s[:, 1] >= 0.5))
     with pytest.raises(ValueError, match=r"action 1 is not allowed in state \[1, 0.4\]"):

@@ -143,8 +143,8 @@ def read_landing(system: System, given: Table) -> NDArray[np.float64]:
     around = wraps & ~system.space.is_whole & (high - low >= system.space.high - system.space.low)
     if around.any():
         raise ValueError(
-            f"landing under boundary 'wrap' needs the disturbance to be recoverable, but along axis {int(around.argmax())} "
-            "W may go all the way round; narrow disturbance_range"
+            f"landing under boundary 'wrap' needs the disturbance to be recoverable, but along axis "
+            f"{int(around.argmax())} W may go all the way round; narrow disturbance_range"
         )
     if callable(given):
         function = Function("landing", given, 1, rows=not system.space.is_line)

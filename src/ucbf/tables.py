@@ -107,8 +107,8 @@ class AtAnyState:
         if len(uneven):
             i, k = uneven[0]
             raise ValueError(
-                f"f sends state {states[i]}, action {self.actions[actions[i]]} at step {h} to {f[i]}; along axis {k}, which "
-                "is whole, it must be a whole number"
+                f"f sends state {states[i]}, action {self.actions[actions[i]]} at step {h} to {f[i]}; along axis {k}, "
+                "which is whole, it must be a whole number"
             )
         return f
 
