@@ -88,7 +88,8 @@ def _in_a_box(system: System, told: Mechanics, moved: Transition) -> Reading:
             raise ValueError(f"disturbance has shape {measured.shape}; give [d] with d = {space.n_axes}")
         bins.spread(measured[None])  # an error if it cannot be
         _check_agreement_in_a_box(system, moved, x, after, measured)
-        w, at_low, at_high = np.where(at_low | at_high, measured, w), at_low & False, at_high & False
+        w = np.where(at_low | at_high, measured, w)
+        at_low, at_high = np.zeros_like(at_low), np.zeros_like(at_high)  # what was measured is not hidden
     tolerance = np.where(space.is_whole, 0, space.spacing / 2)  # at an end only one side can be told
     if (((w < low - tolerance) & ~at_high) | ((w > high + tolerance) & ~at_low)).any():
         return Reading(
@@ -99,7 +100,7 @@ def _in_a_box(system: System, told: Mechanics, moved: Transition) -> Reading:
         )
     censored = ""
     hidden = (at_low & (w > low)) | (at_high & (w < high))
-    if disturbance is None and hidden.any():
+    if hidden.any():
         k = int(hidden.argmax())
         censored = (
             f"from {before} with action {system.actions[a]} at step {h} the next state {after} is a clipped boundary "

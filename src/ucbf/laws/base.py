@@ -43,7 +43,7 @@ class Law(Named):
         """[1, R] or [H, R] the distribution as it is believed now, over ``self.bins.values``.
 
         ``self.bins.guess`` [R] is what to believe where nothing was seen. Only the first ``self.bins.n_possible``
-        disturbances may occur: where states wrap, the others stand for the same ones, a turn further.
+        disturbances may occur; where states wrap there is one for each state, and the others cannot.
         """
         raise NotImplementedError(f"{type(self).__name__} must say what it believes: give it `pmf`")
 
