@@ -1,7 +1,5 @@
 """What a series suggests, and what the page must say first."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import commands
 import ucbf
 from ucbf import advice, data
 from ucbf.advice import find_caveats, nice_ceiling, rounding_effect, suggested_parameters
@@ -21,8 +20,6 @@ from ucbf.advice.training import Training, empirical_shares
 from ucbf.advice.wording import show_number
 from ucbf.data.outliers import outliers
 from ucbf.systems import Inventory, Queue, Reservoir
-
-UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
 
 
 def weeks(values, horizon=7):
@@ -153,9 +150,7 @@ def test_one_mistyped_cell_changes_the_policy_by_nothing(tmp_path):
         days = np.datetime64("2022-01-03") + np.arange(len(values))
         lines = "\n".join(f"{day},{x:g}" for day, x in zip(days, values, strict=True))
         (tmp_path / f"{name}.csv").write_text(f"date,demand\n{lines}\n")
-        done = subprocess.run([*UCBF, "learn", "inventory", "--demand", f"{name}.csv", "--out", name],
-                              capture_output=True, text=True, cwd=tmp_path)  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        commands.ucbf("learn", "inventory", "--demand", f"{name}.csv", "--out", name, cwd=tmp_path)
         pages[name] = (tmp_path / name / "summary.md").read_text()
         policies[name] = (tmp_path / name / "policy.csv").read_text()
     assert policies["o900"] == policies["o450"] == policies["clean"]

@@ -1,5 +1,6 @@
 """Boxes: agreement with the integers, with Riccati, and with the truth when learning."""
 
+import itertools
 import threading
 
 import gymnasium
@@ -315,10 +316,11 @@ def test_a_file_of_another_box_is_refused_with_the_difference(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_forged_files_of_an_agent_in_a_box_are_refused_or_harmless(tmp_path):
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_forged_files_of_an_agent_in_a_box_are_refused_or_harmless(every, tmp_path):
     path = tmp_path / "agent.npz"
     grid = saved_box(path)
-    for _, content in forging.forgeries(path):
+    for _, content in itertools.islice(forging.forgeries(path), 0, None, every):
         (tmp_path / "forged").write_bytes(content)
         loaded, _ = forging.load(tmp_path / "forged", system=grid)
         if loaded is not None:

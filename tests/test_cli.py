@@ -9,9 +9,9 @@ import threading
 import matplotlib.image
 import pytest
 
+from commands import UCBF, ucbf
 from ucbf.cli import interrupts
 
-UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
 STUDY = """name = "tiny"
 episodes = 120
 worlds = 3
@@ -26,13 +26,6 @@ model_error = [0, 2]
 [[agents]]
 name = "UCB-H"
 """
-
-
-def ucbf(*arguments, cwd=None, check=True):
-    done = subprocess.run([*UCBF, *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +222,7 @@ FAILURES = [
 def test_code_that_fails_is_named_with_its_place_and_what_is_kept(tmp_path, engine, agent, world, what, error, line):
     own_study(tmp_path, agent, world)
     options = ["--trust", "--engine", engine, "--jobs", 1]
-    done = ucbf("run", "study.toml", *options, cwd=tmp_path, check=False)
+    done = ucbf("run", "study.toml", *options, cwd=tmp_path, check=False, alone=True)
     assert (done.returncode, done.stdout) == (2, "")
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"ucbf: {what}")
@@ -248,7 +241,7 @@ def test_code_is_not_run_unless_it_is_trusted(tmp_path):
 
 def test_what_agents_print_is_not_taken_for_a_result(tmp_path):
     own_study(tmp_path, "own:Tells")
-    done = ucbf("run", "study.toml", "--trust", cwd=tmp_path)
+    done = ucbf("run", "study.toml", "--trust", cwd=tmp_path, alone=True)
     assert done.stdout == "6 runs computed, 0 were there: results/own\n"
     assert "imported\n" in done.stderr
     assert "told\n" in done.stderr
@@ -258,7 +251,7 @@ def test_what_agents_print_is_not_taken_for_a_result(tmp_path):
 def test_a_ray_worker_that_always_dies_ends_the_study(tmp_path):
     own_study(tmp_path, "own:Dies")
     options = ["--trust", "--engine", "ray", "--jobs", 1]
-    done = ucbf("run", "study.toml", *options, cwd=tmp_path, check=False)
+    done = ucbf("run", "study.toml", *options, cwd=tmp_path, check=False, alone=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (
         "ucbf: a worker of the Ray cluster died 4 times over the same runs; finished runs are kept in results/own: "

@@ -1,8 +1,6 @@
 """``ucbf learn``, and what it is made of: from a file to a policy and a page."""
 
 import csv
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,17 +8,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import commands
 import ucbf
 from ucbf import advice, data
 from ucbf.cli.parameters import given_parameters
 from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
-UCBF = [sys.executable, "-c", "from ucbf.cli import main; main()"]
 DATA = Path(__file__).parents[1] / "examples" / "data"
 
 
 def run(*arguments, cwd):
-    return subprocess.run([*UCBF, "learn", *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
+    return commands.ucbf("learn", *arguments, cwd=cwd, check=False)
 
 
 def weeks(K=40, mean=6, seed=0):

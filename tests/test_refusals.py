@@ -56,6 +56,7 @@ MISTAKES = {
         "1000000000 episodes of 2 steps are more than 268435456 draws at a time; simulate fewer, and again",
     ),
     "a preset without end": (lambda: SHOP.replace(horizon=10**9), "horizon is 1000000000; it must be 1 to 1000000"),
+    "a policy from bare numbers": (lambda: ucbf.learn(SHOP, [1.0, 2.0]), "episodes is .1.0, 2.0.; give what ucbf.data"),
     "episodes of no series": (lambda: data.episodes([1.0, 2.0], 1), "series is .1.0, 2.0.; read one with"),
     "a step that there is not": (
         lambda: ucbf.Controller(SHOP, ucbf.UCBVIf(SHOP.system)).observe(2, 1, 0, 1, amount=0),

@@ -31,8 +31,9 @@ def test_worlds_depend_on_the_seed_alone():
     assert not np.array_equal(one.system.f, other.system.f)
 
 
-def test_a_steepness_that_no_world_reaches_is_refused():
-    with pytest.raises(ValueError, match="none of 10000 random worlds .* lipschitz=50; pass a smaller one, or None"):
+def test_a_steepness_that_no_world_reaches_is_refused(monkeypatch):
+    monkeypatch.setattr("ucbf.world.MOST_DRAWS", 100)
+    with pytest.raises(ValueError, match="none of 100 random worlds .* lipschitz=50; pass a smaller one, or None"):
         ucbf.random_world(n_states=3, n_actions=1, horizon=1, lipschitz=50)
     assert ucbf.random_world(n_states=3, horizon=1, lipschitz=None).system.lipschitz is None
 

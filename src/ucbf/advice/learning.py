@@ -117,6 +117,10 @@ def _check_arguments(
 ) -> None:
     if not isinstance(preset, Preset):
         raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Preset")
+    if not isinstance(episodes, Episodes):
+        raise TypeError(
+            f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(ucbf.data.read_series(...), ...) returns"
+        )
     real("train", train, 0, 1, open_low=True)
     if changes is not None and len(changes) != len(episodes):
         raise ValueError(f"changes has {len(changes)} entries; give one for each of the {len(episodes)} episodes")
