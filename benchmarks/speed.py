@@ -80,7 +80,7 @@ def per_update(size: str, episodes: int) -> tuple[float, float, float]:
     q, v, policy = np.full((H, S, A), float(H)), np.full((H + 1, S), float(H)), np.zeros((H, S), np.int64)
     v[H] = 0
     whole = seconds(lambda: ucbf.simulate(ucbf.UCBf(system), world, episodes))
-    alone = seconds(lambda: loop.replay(told, learner, j, WHOLE))
+    alone = seconds(lambda: loop.replay(told, learner, 0 * j, j, WHOLE))
     table = seconds(lambda: table_form(told, q, v, policy, learner.width, j))
     # The last step is known and not learned by UCB-f: count the updates that each really does.
     updates = episodes * S * A * (H - 1)
@@ -97,9 +97,9 @@ def per_literal_update(size: str, episodes: int = 3) -> float:
     w = world.draw(episodes, 0)[1]
     begin = time.perf_counter()
     for k in range(episodes):
-        for h in range(system.horizon):
+        for h in range(system.n_steps):
             literal.observe(h, int(w[k, h]))
-    return (time.perf_counter() - begin) / (episodes * system.n_states * system.n_actions * (system.horizon - 1))
+    return (time.perf_counter() - begin) / (episodes * system.n_states * system.n_actions * (system.n_steps - 1))
 
 
 def peak_memory(size: str) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def peak_memory(size: str) -> tuple[int, int]:
             _ = system.mechanics
         tracemalloc.start()
         agent = ucbf.UCBf(system)
-        loop.replay(agent.told, agent.learner, j, WHOLE)
+        loop.replay(agent.told, agent.learner, 0 * j, j, WHOLE)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     return peaks[0], peaks[1]

@@ -25,8 +25,8 @@ class Newest(ucbf.Agent):
 
     def __init__(self, system: ucbf.System, *, patience: int = 3) -> None:
         super().__init__(system, patience=patience)
-        self.memory = np.zeros((system.horizon, patience), np.int64)  # indices into system.residuals
-        self.seen = np.zeros(system.horizon, np.int64)
+        self.memory = np.zeros((system.n_steps, patience), np.int64)  # indices into system.residuals
+        self.seen = np.zeros(system.n_steps, np.int64)
         self.plan = np.zeros(system.f.shape[:2], np.int64)
         self.stale = np.ones(1, np.int64)
 

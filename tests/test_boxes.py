@@ -266,7 +266,8 @@ def test_saving_and_going_on(tmp_path):
     again = ucbf.load(tmp_path / "agent.npz", system=craft(11, 3))
     np.testing.assert_array_equal(again.policy, agent.policy)
     with pytest.raises(
-        ValueError, match="its system has continuous axes, whose functions are not saved: state it again"
+        ValueError,
+        match="its system has continuous axes or a boundary of its own, whose functions are not saved: state it again",
     ):
         ucbf.load(tmp_path / "agent.npz")
     with pytest.raises(ValueError, match=r"its points is \[11, 11\], that of the system given is \[13, 13\]"):
@@ -707,7 +708,7 @@ def test_a_clipped_boundary_of_a_box_is_told_and_censoring_is_refused():
         agent.observe(0, [0, 0], 1, [0, 1])
     with pytest.raises(ValueError, match="a boundary hid 1 disturbance"):
         agent.certificate()
-    with pytest.raises(ValueError, match="censored=True needs states on a line"):
+    with pytest.raises(ValueError, match="censored=True needs whole axes and a W that acts on one of them"):
         ucbf.simulate(ucbf.UCBVIf(shelves()), ucbf.World(shelves(), DEMAND), 5, censored=True)
 
 

@@ -71,7 +71,7 @@ def test_between_switches_the_policy_stays_and_learning_goes_on():
 
 def test_the_schedule_by_hand():
     # 1, ceil(1 · 1.5) = 2, ceil(2 · 1.5) = 3, 5, 8, 12, 18
-    visits, due, renewed = np.zeros(1, np.int64), np.zeros(1, np.int64), []
+    visits, due, renewed = np.zeros((1, 1), np.int64), np.zeros(1, np.int64), []
     for k in range(1, 20):
         if averaged.is_due(visits, due, 0.5):
             renewed.append(k)

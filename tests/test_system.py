@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import reference
 import ucbf
-from ucbf.units import in_paper_units, reward_range, sliding, units_of
+from ucbf.spaces import sliding
+from ucbf.units import in_paper_units, reward_range, units_of
 from worlds import any_world, puterman_inventory
 
 

@@ -78,7 +78,7 @@ def agent_of(draw: random.Random, tamper: Tamper, system: ucbf.System) -> ucbf.A
 def use(draw: random.Random, tamper: Tamper, agent: Any) -> None:
     """Call an agent's methods some twenty times, rightly and wrongly."""
     system = agent.system
-    steps, states, actions = range(system.horizon), system.states, range(system.n_actions)
+    steps, states, actions = range(system.n_steps), system.states, range(system.n_actions)
 
     def observe() -> None:
         w = {"disturbance": tamper(draw.randint(-3, 3))} if draw.random() < 0.4 else {}
@@ -88,7 +88,7 @@ def use(draw: random.Random, tamper: Tamper, agent: Any) -> None:
     calls: list[Callable[[], object]] = [
         *[observe] * 3,
         lambda: agent.act(tamper(draw.choice(steps)), tamper(draw.choice(states))),
-        lambda: agent.warm_start(tamper([[draw.randint(-3, 3)] * system.horizon] * 2)),
+        lambda: agent.warm_start(tamper([[draw.randint(-3, 3)] * system.n_steps] * 2)),
         lambda: agent.policy,
     ]
     if isinstance(agent, ucbf.UCBf | ucbf.UCBVIf):
@@ -109,14 +109,14 @@ def an_agent(seed: str) -> str:
 
     def attempt() -> str:
         system = system_of(draw, tamper)
-        assert system.horizon * system.n_states <= LARGE
+        assert system.n_steps * system.n_states <= LARGE
         agent = agent_of(draw, tamper, system)
         use(draw, tamper, agent)
         low, high = system.disturbance_range or (0, 2)
         world = ucbf.World(system, ucbf.Disturbance(np.full(high - low + 1, 1 / (high - low + 1)), low=low))
         ucbf.simulate(agent, world, tamper(3), seed=tamper(0))
         policy = agent.policy
-        assert policy.shape == (system.horizon, system.n_states)
+        assert policy.shape == (system.n_steps, system.n_states)
         ucbf.evaluate(world, policy)
         with tempfile.TemporaryDirectory() as folder:
             agent.save(Path(folder) / "agent.npz")

@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 from ucbf.checks import frozen, one_of, real
 from ucbf.lipschitz import lipschitz_ahead
 from ucbf.system import System
-from ucbf.units import Units
+from ucbf.units import LONG, Units
 
 LARGEST_SCALE = 1e50  # of a bonus: values stay finite
+ACCURACY = 0.1  # ε, in units of the largest reward
 SCALES = {"theorem": 1.0, "online": 1.0, "experiment": 0.05, "published": 0.05, "CH": 1.0}
 
 
@@ -51,19 +52,40 @@ def scale_of(name: str, choices: tuple[str, ...], c: float | None) -> float:
 
 def log_term(system: System, p: float) -> float:
     """ι = log(SAH/p)."""
-    return float(np.log(system.n_states * system.n_actions * system.horizon / p))
+    return float(np.log(system.n_states * system.n_actions * system.n_steps / p))
 
 
 def horizon_log_term(system: System, p: float, episodes: int) -> float:
     """ℓ = log(5SAT/p), T = HK."""
-    return float(np.log(5 * system.n_states * system.n_actions * system.horizon * episodes / p))
+    return float(np.log(5 * system.n_states * system.n_actions * system.n_steps * episodes / p))
+
+
+def effective_discount(system: System) -> float:
+    """γ, or where the average counts and there is no end, that of an effective horizon of ``LONG`` steps."""
+    return system.discount if system.discount < 1 else 1 - 1 / LONG
+
+
+def effective_horizon(system: System) -> float:
+    """H' = log(1/((1-γ)ε))/(1-γ): after so many steps what follows is worth less than ε (Dong et al. 2019)."""
+    rest = 1 - effective_discount(system)
+    return max(1.0, float(np.log(1 / (rest * ACCURACY)) / rest))
+
+
+def endless_width(name: str, system: System, c: float, p: float) -> float:
+    """The width of a bonus where there is no end: 1/(1-γ) stands for H, and for one H of the theorems' H³ does H'."""
+    rest, iota = 1 - effective_discount(system), log_term(system, p)
+    if name in ("theorem", "online"):
+        return float(c / rest * np.sqrt(effective_horizon(system) * iota))
+    return float(c / rest * (np.sqrt(iota) if name == "published" else 1.0))
 
 
 def bonus_of(
     name: str, system: System, units: Units, *, c: float, p: float, d: float = 0.0, episodes: int = 1
 ) -> Bonus:
     """The bonus ``name`` of the table above."""
-    H, zeta = system.horizon, system.model_error
+    if system.horizon is None:
+        return Bonus(frozen(np.full(system.n_steps, endless_width(name, system, c, p))), 0.0)
+    H, zeta = system.n_steps, system.model_error
     iota = log_term(system, p)
     L = lipschitz_ahead(system, units) / units.scale if zeta or d else 0.0
     width = {

@@ -26,8 +26,9 @@ from ucbf.bonuses import log_term
 from ucbf.checks import numbers, real
 from ucbf.kernels.types import Mechanics
 from ucbf.lipschitz import lipschitz_ahead
+from ucbf.spaces import sliding
 from ucbf.system import System
-from ucbf.units import Units, following, over_disturbances, reward_range, sliding, units_of
+from ucbf.units import Units, following, over_disturbances, reward_range, units_of
 
 Array = NDArray[np.float64]
 FORMS = ("bernstein", "hoeffding")
@@ -91,7 +92,7 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
 
 def _distinct(system: System, counts: Array) -> int:
     """How many disturbances there may be, where one bound has to serve every function; 0 where it has not."""
-    pooled = len(counts) == 1 and system.horizon > 1
+    pooled = len(counts) == 1 and system.n_steps > 1
     seen = counts.sum(axis=1)
     uneven = bool(
         np.ptp(seen) > 1e-6 * max(float(seen.max()), 1.0)
@@ -180,13 +181,13 @@ def valid_scale(system: System, t: int, p: float, share: float | None = None) ->
     after-states, and both sides, together with probability 1 - share. p: that of the bonus, ι = log(SAH/p); share: p
     if None
     """
-    shares = 2 * system.mechanics.n_after * system.horizon
+    shares = 2 * system.mechanics.n_after * system.n_steps
     return float(np.sqrt(log_share(max(t, 1), shares, p if share is None else share) / log_term(system, p)))
 
 
 def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
     """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
-    H, units = system.horizon, units_of(system)
+    H, units = system.n_steps, units_of(system)
     step = 1 + 1 / H
     shape = np.zeros(H + 1)  # P_h^t = shape[h] (c sqrt(H³ι) + Lζ sqrt(t))
     for h in range(H - 1, -1, -1):
@@ -207,7 +208,7 @@ def error_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Ar
 def gap_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:
     """[n] Σ_h P_h^t / sqrt(t) after t [n] episodes, never more than returns can differ."""
     low, high = reward_range(system)
-    most = (high - low) * float(np.sum(system.discount ** np.arange(system.horizon))) + float(np.ptp(system.terminal))
+    most = (high - low) * float(np.sum(system.discount ** np.arange(system.n_steps))) + float(np.ptp(system.terminal))
     bounds: Array = np.minimum(most, error_bounds(system, t, c, p).sum(axis=1))
     return bounds
 

@@ -81,7 +81,7 @@ class Controller:
             tell it: an empty shelf says only that at least so much was asked for.
         """
         preset, system = self.preset, self.agent.system
-        h = whole("step h", h, 0, system.horizon - 1)
+        h = whole("step h", h, 0, system.n_steps - 1)
         s, after = self._state("state", state), self._state("next state", next_state)
         away = np.abs(preset.action_quantities - real("action", action, -np.inf))
         a = int(away.argmin())
@@ -145,7 +145,8 @@ def load(
         The most bytes that the file may unpack to, and that a table of its system may take; a larger one is refused
         before room is made for it.
     system
-        The system as it was, for an agent in a box with continuous axes: its functions are not saved.
+        The system as it was, for an agent in a box with continuous axes, or with a function for a boundary: functions
+        are not saved.
     law
         A way of knowing W, new and with the parameters of the one that was saved, where that is not one of ucbf's own.
     """
@@ -158,8 +159,8 @@ def load(
         raise ValueError(f"{path} is of the preset {saved.preset.kind!r}; pass its class: load(path, preset=...)")
     try:
         stated = kind(**saved.preset.parameters)
-        if stated.horizon != saved.system.horizon:  # before tables are made for a horizon that the file only claims
-            raise ValueError(f"its units are of {stated.horizon} steps, its agent of {saved.system.horizon}")
+        if stated.horizon != saved.system.n_steps:  # before tables are made for a horizon that the file only claims
+            raise ValueError(f"its units are of {stated.horizon} steps, its agent of {saved.system.n_steps}")
         return Controller(stated, made)
     except Exception as error:  # a forged file may make anything go wrong
         raise ValueError(f"{path} does not hold this controller: {said(error)}; save it again") from None

@@ -111,14 +111,14 @@ class WorldEnv(gymnasium.Env[Any, np.int64]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one step."""
         h, before = int(self._many.h[0]), self._many.names()[0]
-        if h >= self.world.system.horizon:
+        if h >= self.world.system.n_steps:
             raise RuntimeError("the episode is over: call reset() before the next step()")
         w, reward = self._many.advance(np.array([action]), self.np_random.random(1))
         state = self._many.names()[0]
         self._last = (
             f"step {h}: state {before}, action {action}, disturbance {w[0]} -> state {state}, reward {reward[0]:g}"
         )
-        over = bool(self._many.h[0] == self.world.system.horizon)
+        over = bool(self._many.h[0] == self.world.system.n_steps)
         return state, float(reward[0]), over, False, {**self._info(), "disturbance": w[0] if w.ndim > 1 else int(w[0])}
 
     def render(self) -> str | None:
@@ -165,7 +165,7 @@ class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
             raise ValueError(f"actions has shape {np.shape(actions)}; give one for each of {self.num_envs} copies")
         if not self._many.begun:
             raise RuntimeError("the copies have not begun: call reset() before the first step()")
-        over = self._many.h == self.world.system.horizon
+        over = self._many.h == self.world.system.n_steps
         uniforms = self.np_random.random((2, self.num_envs))
         values = self.world.law.values
         w, reward = np.zeros((self.num_envs, *values.shape[1:]), values.dtype), np.zeros(self.num_envs)
@@ -176,7 +176,7 @@ class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
             )
         if over.any():
             self._many.begin(over, self._many.draw(uniforms[1]))
-        terminated = playing & (self._many.h == self.world.system.horizon)
+        terminated = playing & (self._many.h == self.world.system.n_steps)
         info = {**self._info(), "disturbance": w, "_disturbance": playing}
         return self._many.names(), reward, terminated, np.zeros(self.num_envs, bool), info
 
@@ -206,7 +206,7 @@ class _Copies:
         self.begun = False
         # Places: indices of states where all axes are whole, else the states [n, d].
         self.s = np.zeros(n, np.int64) if space.all_whole else np.tile(space.low.astype(np.float64), (n, 1))
-        self.h = np.full(n, world.system.horizon)  # over until reset
+        self.h = np.full(n, world.system.n_steps)  # over until reset
 
     def names(self) -> NDArray[Any]:
         """[n] or [n, d] the states, as they are named."""
@@ -217,7 +217,7 @@ class _Copies:
     def masks(self) -> NDArray[np.int8]:
         """[n, A] actions allowed now; at the end of an episode those of the first step."""
         system = self.world.system
-        h, masks = self.h % system.horizon, np.empty((len(self.h), system.n_actions), np.int8)
+        h, masks = self.h % system.n_steps, np.empty((len(self.h), system.n_actions), np.int8)
         if self.space.all_whole:
             masks[...] = system.allowed[h, self.s]
             return masks
@@ -285,7 +285,7 @@ class _Copies:
             at = h == step
             w[at] = law.values[invert(law.pmf[step % len(law.pmf)], uniforms[at])]
             after[at], reward[at] = system.advance(int(step), s[at], actions[at], w[at])
-        last = h == system.horizon - 1
+        last = h == system.n_steps - 1
         if last.any():
             end = system.terminal[after] if self.space.all_whole else system.at_any_state.terminal(after)
             reward += np.where(last, system.discount * end, 0.0)

@@ -85,7 +85,7 @@ def learner_limits(system: System, told: Mechanics, learner: Any, stored: Arrays
 
 def _named(system: System) -> Limits:
     """Of what learners have, by name."""
-    each, exists = MOST_SEEN // system.horizon, system.allowed
+    each, exists = MOST_SEEN // system.n_steps, system.allowed
     q = Limit(np.where(exists, -VALUE, -np.inf), np.where(exists, VALUE, -np.inf))
     value, total, flag, chance = Limit(-VALUE, VALUE), Limit(-SUM, SUM), Limit(0, 1), Limit(0, ROUNDED)
     return {

@@ -39,14 +39,14 @@ def value_constants(system: System, units: Units) -> NDArray[np.float64]:
     The recursion compares neighbouring states under the same action. Where they may have different actions,
     or where a wrapped neighbour may be at the other end, the range of values is all that can be said.
     """
-    spread = units.scale * system.horizon
+    spread = units.scale * system.n_steps
     if not system.space.is_line or system.boundary == "wrap" or not system.allowed.all() or system.n_states == 1:
-        return np.full(system.horizon + 1, spread)
+        return np.full(system.n_steps + 1, spread)
     L_f, L_r = steepest(system.f), steepest(system.reward)
     L_landing = 0.0 if system.landing is None else steepest(system.landing)
-    constants = np.empty(system.horizon + 1)
+    constants = np.empty(system.n_steps + 1)
     constants[-1] = steepest(system.terminal[None])
-    for h in range(system.horizon - 1, -1, -1):
+    for h in range(system.n_steps - 1, -1, -1):
         constants[h] = min(spread, L_r + L_f * (L_landing + system.discount * constants[h + 1]))
     return constants
 
@@ -72,7 +72,7 @@ def constants_of_box(system: System, plan: Plan | None = None) -> Lipschitz:
 
     Without a plan the constants of the values are bounded: L_h <= L_r + L_f (L_landing + γ L_{h+1}).
     """
-    space, H = system.space, system.horizon
+    space, H = system.space, system.n_steps
     if space.is_line:
         raise TypeError("this is a line; ucbf.lipschitz.value_constants gives its constants")
     shape, axes = (*space.shape, system.n_actions), range(space.n_axes)

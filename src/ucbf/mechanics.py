@@ -125,40 +125,58 @@ def mechanics_of(
     space: Space,
     bins: Bins,
     reach: Reach,
+    next_state: NDArray[np.int64],
     at: NDArray[Any],
     reward: NDArray[np.float64],
     landing: NDArray[np.float64] | None,
     terminal: NDArray[np.float64],
     discount: float,
     horizon: int,
+    endless: bool,
+    n_contexts: int,
 ) -> Mechanics:
-    """The arrays. at: [F, S, A, d] after-states, counted in points from the first; reward: -inf for no action."""
-    (F, S, A, _), corner = at.shape, corners(space.is_whole)
-    cell, into = cells(at.reshape(-1, space.n_axes) - reach.origin, reach.shape, space.is_whole)
+    """The arrays.
+
+    next_state: [Z] of one context; at: [F, S, A, d] after-states, counted in points from the first; reward: -inf for no
+    action.
+    Of contexts there is a block each: of states and after-states that of the context now, of raw next states and of
+    disturbances that of the next one.
+    """
+    (F, S, A, k), rawest = at.shape, space.raw or space
+    corner = corners(rawest.is_whole)
+    cell, into = cells(at.reshape(-1, k) - reach.origin, reach.shape, rawest.is_whole)
     share = np.ones((0, 0, 0, 1)) if len(corner) == 1 else shares(corner, into).reshape(F, S, A, len(corner))
-    raw = reach.raw_shape(bins)
-    rows = indices(reach.shape[:-1]) @ strides(raw)[:-1] if space.n_axes > 1 else np.zeros(1, np.int64)
+    raw, E = reach.raw_shape(bins), n_contexts
+    X, Z, blocks = int(reach.shape.prod()), int(raw.prod()), np.arange(E)[:, None]
+    moved = int(np.flatnonzero(bins.count > 1)[-1]) if (bins.count > 1).any() else 0  # the last axis that W acts on
+    rows = indices(reach.shape[:moved]) @ strides(raw)[:moved] if moved else np.zeros(1, np.int64)
+    after = (cell @ strides(reach.shape)).reshape(F, E, -1, A) + X * np.arange(E).reshape(E, 1, 1)
+    offsets = indices(bins.count) @ strides(raw)
     return Mechanics(
-        after=frozen((cell @ strides(reach.shape)).reshape(F, S, A).astype(np.int32)),
+        after=frozen(after.reshape(F, S, A).astype(np.int32)),
         share=frozen(share),
         corners=frozen(corner @ strides(reach.shape)),
         reward=frozen(reward),
-        landing=frozen(np.zeros((1, int(raw.prod()))) if landing is None else landing),
-        next_state=frozen(space.index_of_raw(reach.raw(bins)).astype(np.int32)),
-        rows=frozen(rows),
-        offsets=frozen(indices(bins.count) @ strides(raw)),
+        landing=frozen(np.tile(np.zeros((1, Z)) if landing is None else landing, E)),
+        next_state=frozen((next_state + S // E * blocks).ravel().astype(np.int32)),
+        rows=frozen(np.tile(rows, E)),
+        stride=int(raw[moved + 1 :].prod()),
+        offsets=frozen((offsets + Z * blocks).ravel()),
         bins=frozen(bins.count),
         bin_corners=frozen(bins.corners),
         whole=frozen(np.ones(1)),
         terminal=terminal,
         discount=discount,
         horizon=horizon,
-        n_after=int(reach.shape.prod()),
-        n_residuals=bins.n,
+        endless=endless,
+        n_contexts=E,
+        n_after=X * E,
+        n_residuals=bins.n * E,
         shift=-int(reach.origin[0] + bins.first[0]),
-        hides=space.hiding,
+        hides=frozen(np.tile(space.hiding, E)),
         wraps=space.n_axes == 1 and bool(space.wraps[0]),
         modular=bins.around > 0,
+        searches=k > 1 or space.boundary is not None or E > 1,
     )
 
 

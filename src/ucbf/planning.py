@@ -15,6 +15,7 @@ from ucbf.kernels.types import Mechanics
 from ucbf.system import System
 from ucbf.units import following
 
+MOST_SWEEPS = 20_000  # of a plan without an end
 MOST_EPISODES = 500  # that an endless plan looks ahead
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ class Plan:
     v: NDArray[np.float64]  # [H+1, S]
     ahead: NDArray[np.float64]  # [H, X] what follows each after-state
     policy: NDArray[np.int64]  # [H, S]
+    bounds: tuple[float, float] | None = None  # without an end: what the average of a step, or V* itself, lies between
+
+    @property
+    def gain(self) -> float:
+        """The best average reward of a step in the long run, where there is no end and no discount."""
+        if self.system.horizon is not None or self.system.discount < 1:
+            raise AttributeError("a gain is of systems with horizon=None and discount=1; V* is in v")
+        low, high = self.bounds or (np.nan, np.nan)
+        return (low + high) / 2
 
     @cached_property
     def q(self) -> NDArray[np.float64]:
@@ -41,19 +51,20 @@ class Plan:
 
     def value_at(self, h: int, states: ArrayLike) -> Any:
         """The values of states [d] or [N, d] at step h, interpolated between points."""
-        space, h = self.system.space, whole("step h", h, 0, self.system.horizon)
+        space, h = self.system.space, whole("step h", h, 0, self.system.n_steps)
         found = space.interpolated(self.v[h], space.rows("state", states))
         return float(found[0]) if space.is_one(states) else found
 
     def q_at(self, h: int, states: ArrayLike) -> NDArray[np.float64]:
         """[N, A] for states [N, d]: the reward at the very state, and what follows f, interpolated."""
-        return self.system.q_at(whole("step h", h, 0, self.system.horizon - 1), states, self.ahead[h])
+        h = self.system.step(h)
+        return self.system.q_at(h, states, self.ahead[h])
 
-    def act(self, h: int, states: ArrayLike) -> Any:
+    def act(self, h: int, states: ArrayLike, context: int | None = None) -> Any:
         """Indices of the best actions at step h: in states [d] or [N, d] of a box, or in a state of a line."""
         space = self.system.space
-        if space.is_line:
-            return int(self.policy[whole("step h", h, 0, self.system.horizon - 1), space.place("state", states)])
+        if space.is_line or self.system.n_contexts > 1:
+            return int(self.policy[self.system.step(h), self.system.place("state", states, context)])
         best = self.q_at(h, states).argmax(axis=1)
         return int(best[0]) if space.is_one(states) else best
 
@@ -64,15 +75,15 @@ class Plan:
         """[N] discounted returns of N episodes in a box, from states [N, d] with disturbances [N, H, d]."""
         system = self.system
         s, w = system.space.rows("starts", starts), numbers("disturbances", disturbances)
-        if w.shape != (len(s), system.horizon, system.space.n_axes):
-            raise ValueError(f"disturbances has shape {w.shape}; give {(len(s), system.horizon, system.space.n_axes)}")
+        if w.shape != (len(s), system.n_steps, system.space.n_axes):
+            raise ValueError(f"disturbances has shape {w.shape}; give {(len(s), system.n_steps, system.space.n_axes)}")
         if system.space.all_whole:
             raise TypeError("rollout is of boxes with continuous axes; use ucbf.evaluate, which is exact")
         total = np.zeros(len(s))
-        for h in range(system.horizon):
+        for h in range(system.n_steps):
             s, paid = system.advance(h, s, self.act(h, s), w[:, h])
             total += system.discount**h * paid
-        return total + system.discount**system.horizon * system.at_any_state.terminal(s)
+        return total + system.discount**system.n_steps * system.at_any_state.terminal(s)
 
 
 def optimal(world: World) -> Plan:
@@ -84,7 +95,83 @@ def optimal(world: World) -> Plan:
 def plan(system: System, law: Disturbance) -> Plan:
     """The best plan in ``system`` if W follows ``law``."""
     check_law(system, law)
-    return Plan(system, *induction(system.mechanics, *occurring(system, law)))
+    if system.horizon is None:
+        return _plan_without_end(system, law)
+    v, ahead, policy = induction(system.mechanics, *occurring(system, law))
+    return Plan(system, v, ahead, policy)
+
+
+def _plan_without_end(system: System, law: Disturbance) -> Plan:
+    from ucbf.kernels import endless
+    from ucbf.kernels.models import as_told
+
+    m, (moves, pmf) = system.mechanics, occurring(system, law)
+    value, ahead = np.zeros((m.horizon + 1, system.n_states)), np.empty((m.horizon, m.n_after))
+    policy, raw = np.zeros((m.horizon, system.n_states), np.int64), np.empty(len(m.next_state))
+    wanted = tolerance(system)
+    model = as_told(m)
+    low, high = endless.run_solve(m, model, moves, pmf, value, ahead, policy, raw, wanted, MOST_SWEEPS)
+    if not high - low <= wanted:
+        raise ValueError(_unsettled(system, law, policy, low, high))
+    return Plan(system, value, ahead, policy, _per_step(system, low, high))
+
+
+def _per_step(system: System, low: float, high: float) -> tuple[float, float]:
+    """From bounds on what a period pays to bounds on the average of a step; or on how far V* is from v."""
+    if system.discount == 1:
+        return low / system.n_steps, high / system.n_steps
+    half = (high - low) / 2 / (1 - system.discount**system.n_steps)
+    return -half, half
+
+
+def tolerance(system: System) -> float:
+    """How far the bounds on what a period pays may be apart where there is no end."""
+    m = system.mechanics
+    paid = float(np.abs(m.reward[np.isfinite(m.reward)]).max(initial=0) + np.abs(m.landing).max(initial=0))
+    wanted = 1e-9 * system.n_steps * (1 - system.discount**system.n_steps if system.discount < 1 else 1.0)
+    return max(wanted, 1e-13 * paid)
+
+
+def _unsettled(system: System, law: Disturbance, policy: NDArray[np.int64], low: float, high: float) -> str:
+    """Why no plan without an end was found."""
+    closed = recurrent_classes(system, law, policy)
+    if system.discount == 1 and len(closed) > 1:
+        one, other = (system.state_name(int(states[0])) for states in closed[:2])
+        return (
+            f"the best average in the long run depends on the first state: whoever is in state {one} never gets to "
+            f"{other}, nor the other way round, and per step they get from {low / system.n_steps:g} to "
+            f"{high / system.n_steps:g}; state a system in which every state can be reached, or a discount below 1"
+        )
+    return (
+        f"the plan did not settle in {MOST_SWEEPS} sweeps: a period pays from {low:g} to {high:g}; pass a smaller "
+        "discount, or check that every state can be left"
+    )
+
+
+def recurrent_classes(system: System, law: Disturbance, policy: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The sets of states, at the first step of a period, that a policy [H, S] never leaves."""
+    from scipy.sparse import csr_array, eye_array
+    from scipy.sparse.csgraph import connected_components
+
+    m, (moves, pmf) = system.mechanics, occurring(system, law)
+    S, E, chain = system.n_states, system.n_contexts, eye_array(system.n_states, format="csr")
+    context = np.arange(S) // (S // E)
+    for h in range(m.horizon):
+        z = raw_starts(m)[m.after[h % len(m.after)][np.arange(S), policy[h]]]
+        goes = pmf[h % (len(pmf) // E) * E + context] > 0
+        to = m.next_state[z[:, None] + moves]
+        step = csr_array((goes[goes], (np.nonzero(goes)[0], to[goes])), shape=(S, S), dtype=np.float64)
+        chain = (chain @ step > 0).astype(np.float64)
+    n, label = connected_components(chain, directed=True, connection="strong")
+    begin, end = chain.nonzero()
+    left = np.zeros(n, np.bool_)
+    left[label[begin[label[begin] != label[end]]]] = True
+    return [np.flatnonzero(label == c) for c in np.flatnonzero(~left)]
+
+
+def raw_starts(m: Mechanics) -> NDArray[np.int64]:
+    """[X] where each after-state lies among the raw next states, before W moves it."""
+    return (m.rows[:, None] + np.arange(m.n_after // len(m.rows))).ravel()
 
 
 def induction(m: Mechanics, moves: NDArray[np.int64], law: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
@@ -109,7 +196,7 @@ def occurring(system: System, law: Disturbance) -> tuple[NDArray[np.int64], NDAr
     """
     occurs, m = np.flatnonzero((law.pmf > 0).any(axis=0)), system.mechanics
     if system.space.all_whole:
-        return frozen(m.offsets[system.bins.index(law.values[occurs])]), frozen(law.pmf[:, occurs])
+        return frozen(m.offsets[system.indices_of(law)[occurs]]), frozen(law.pmf[:, occurs])
     j, share = system.bins.spread(law.values[occurs])
     pmf = np.stack(
         [np.bincount(j.ravel(), (share * row[:, None]).ravel(), system.bins.n) for row in law.pmf[:, occurs]]
@@ -154,15 +241,38 @@ def endless_mix(
 
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
-    """[H+1, S]: the exact value of a policy [H, S], or [S] for the same at every step."""
-    from ucbf.kernels import backward
+    """[H+1, S]: the exact value of a policy [H, S], or [S] for the same at every step.
+
+    Where there is no end: [P+1, S] over the steps of a period, discounted or, where the average counts, relative to the
+    first state; the average itself is :func:`gain`.
+    """
+    from ucbf.kernels import backward, endless
 
     _check_world(world)
     system = world.system
-    v = np.empty((system.horizon + 1, system.n_states))
+    if system.horizon is None:
+        v = np.zeros((system.n_steps + 1, system.n_states))
+        actions = checked_policy(system, policy)
+        endless.run_evaluate(arena_of(system, world.law), actions, v, tolerance(system), MOST_SWEEPS)
+        return v
+    v = np.empty((system.n_steps + 1, system.n_states))
     v[-1] = system.terminal
-    backward.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.horizon - 1)
+    backward.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.n_steps - 1)
     return v
+
+
+def gain(world: World, policy: ArrayLike) -> float:
+    """The average reward of a step in the long run, of a policy [P, S] or [S], from the world's first state on."""
+    from ucbf.kernels import endless
+
+    _check_world(world)
+    system = world.system
+    if system.horizon is not None or system.discount < 1:
+        raise ValueError("a gain is of systems with horizon=None and discount=1; use ucbf.evaluate")
+    v = np.zeros((system.n_steps + 1, system.n_states))
+    arena, actions = arena_of(system, world.law, world.start), checked_policy(system, policy)
+    endless.run_followed(arena, actions, v, tolerance(system), MOST_SWEEPS)
+    return float(endless.worth(arena, v))
 
 
 def lowest_best(q: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -196,9 +306,14 @@ def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None
 
 def check_law(system: System, law: Disturbance) -> None:
     """A law must have a row for every step, or one for all, and give only disturbances that the system admits."""
-    if len(law.pmf) not in (1, system.horizon):
+    if law.n_contexts != system.n_contexts:
         raise ValueError(
-            f"the law has {len(law.pmf)} steps and the system {system.horizon}; give one row, or one for each step"
+            f"the law has {law.n_contexts} contexts and the system {system.n_contexts}; state as many contexts in both"
+        )
+    steps = len(law.pmf) // law.n_contexts
+    if steps not in (1, system.n_steps):
+        raise ValueError(
+            f"the law has {steps} steps and the system {system.n_steps}; give one row, or one for each step"
         )
     if law.is_line != system.space.is_line:
         kinds = ("a number: give values=[[...], ...] for rows", "a row [d]: give pmf and low for whole numbers")

@@ -60,7 +60,7 @@ def replay(
     choose: Callable[[int], Player] = player if _is_choice(player) else lambda k: player  # type: ignore[assignment,return-value]
     system = _player(choose(0)).system
     w: NDArray[Any] = (integers if system.space.all_whole else numbers)("disturbances", disturbances)
-    shape = (system.horizon,) if system.space.is_line else (system.horizon, system.space.n_axes)
+    shape = (system.n_steps,) if system.space.is_line else (system.n_steps, system.space.n_axes)
     if w.ndim != 1 + len(shape) or w.shape[1:] != shape or not len(w):
         kind = "[K, H]" if system.space.is_line else "[K, H, d]"
         raise ValueError(f"disturbances has shape {w.shape}; give {kind} = [K, {', '.join(map(str, shape))}]")
@@ -143,7 +143,7 @@ def train(agent: Agent, env: Any, episodes: int, seed: int | None = None, progre
     collected = np.zeros(K)
     for k in range(K):
         s, _ = deepcopy(env.reset(seed=seed if k == 0 else None))  # it may go on in the same array
-        for h in range(system.horizon):
+        for h in range(system.n_steps):
             a = agent.act(h, s)
             next_s, reward, terminated, truncated, info = env.step(move(a))
             next_s = deepcopy(next_s)

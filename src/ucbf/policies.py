@@ -50,8 +50,8 @@ class Policy:
     def __init__(self, system: System, actions: ArrayLike, words: Words | None = None) -> None:
         if not isinstance(system, System):
             raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
-        if words is not None and words.steps is not None and len(words.steps) != system.horizon:
-            raise ValueError(f"steps has {len(words.steps)} names; give one for each of the {system.horizon} steps")
+        if words is not None and words.steps is not None and len(words.steps) != system.n_steps:
+            raise ValueError(f"steps has {len(words.steps)} names; give one for each of the {system.n_steps} steps")
         object.__setattr__(self, "system", system)
         object.__setattr__(self, "actions", frozen(checked_policy(system, actions)))
         object.__setattr__(self, "words", words or Words())
@@ -64,7 +64,7 @@ class Policy:
     def act(self, h: int, s: Any) -> int:
         """The action for state s at step h; between points of a continuous axis, that of the nearest."""
         space = self.system.space
-        step = whole("step h", h, 0, self.system.horizon - 1)
+        step = whole("step h", h, 0, self.system.n_steps - 1)
         return self.system.nearest_allowed(step, space.place("state", s), self.actions[step])
 
     def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
@@ -88,7 +88,7 @@ class Policy:
     @property
     def step_names(self) -> Sequence[str]:
         """[H] what the steps are called."""
-        return self.words.steps or [str(h + 1) for h in range(self.system.horizon)]
+        return self.words.steps or [str(h + 1) for h in range(self.system.n_steps)]
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for every step and state."""

@@ -16,7 +16,7 @@ def myopic(system: System, law: Disturbance) -> NDArray[np.int64]:
     check_law(system, law)
     m, (moves, pmf) = system.mechanics, occurring(system, law)
     policy = np.empty(system.allowed.shape[:2], np.int64)
-    for h in range(system.horizon):
+    for h in range(system.n_steps):
         after, reward, landing, now = (table[h % len(table)][None] for table in (m.after, m.reward, m.landing, pmf))
         step = m._replace(after=after, reward=reward, landing=landing, horizon=1)
         policy[h] = induction(step, moves, np.ascontiguousarray(now))[2][0]
@@ -33,7 +33,7 @@ def certainty_equivalent(system: System, law: Disturbance) -> NDArray[np.int64]:
 def aim_at(system: System, law: Disturbance, level: int) -> NDArray[np.int64]:
     """The action after which the state is expected to be nearest to a level, whatever it costs; the lower, of two."""
     check_law(system, law)
-    mean = np.array([law.mean(h) for h in range(system.horizon)])[:, None, None]
+    mean = np.array([law.mean(h) for h in range(system.n_steps)])[:, None, None]
     away = np.where(system.allowed, np.abs(system.f + mean - level), np.inf)
     nearest: NDArray[np.int64] = away.argmin(axis=2)
     return nearest

@@ -22,7 +22,7 @@ from ucbf.disturbance import Disturbance
 from ucbf.files import write_whole
 from ucbf.system import System
 
-FORMAT, VERSION = "ucbf agent", 3
+FORMAT, VERSION = "ucbf agent", 4
 LARGEST_FILE = 2**30  # bytes of arrays, unless the caller allows more
 LARGEST_HEADER = 2**24  # bytes
 TABLES = 8  # that an agent keeps over raw next states or disturbances, about
@@ -93,7 +93,8 @@ def _stated_again(told: dict[str, Any], system: System | None) -> System:
     """The system that the user stated again, if it is the one that was saved."""
     if system is None:
         raise NotStatedError(
-            "its system has continuous axes, whose functions are not saved: state it again, load(path, system=...)"
+            "its system has continuous axes or a boundary of its own, whose functions are not saved: state it again, "
+            "load(path, system=...)"
         )
     if not isinstance(system, System):
         raise TypeError(f"system is {system!r:.60}; give a ucbf.System")

@@ -15,7 +15,9 @@ from ucbf.kernels.types import Mechanics
 from ucbf.system import System
 
 # Interpreted: for one transition that is quicker than handing two dozen arrays to compiled code.
-residual_of, explain_residual = source(kernel.residual_of), source(kernel.explain_residual)
+residual_of, explain_residual, raw_of = (
+    source(function) for function in (kernel.residual_of, kernel.explain_residual, kernel.raw_of)
+)
 
 
 class Transition(NamedTuple):
@@ -42,7 +44,45 @@ def explain(system: System, told: Mechanics, moved: Transition, reads_censored: 
 
     reads_censored: whether bounds on W are of use where a boundary hides it; else the nearest W is taken
     """
+    if system.space.boundary is not None or system.n_contexts > 1 or (reads_censored and not system.space.is_line):
+        return _by_search(system, told, moved, reads_censored)
     return _on_a_line(system, told, moved, reads_censored) if system.space.is_line else _in_a_box(system, told, moved)
+
+
+def _by_search(system: System, told: Mechanics, moved: Transition, reads_censored: bool) -> Reading:
+    """By trying every disturbance: what a transition says of W is the set of those that lead to the next state."""
+    h, s, a, s_next, disturbance = moved
+    E, R, S = system.n_contexts, system.bins.n, system.space.n_states
+    e_next = s_next // S
+    z = raw_of(told, int(told.after[h % len(told.after), s, a]))
+    leads = np.flatnonzero(told.next_state[z + told.offsets] == s_next)
+    where = f"from state {system.state_name(s)}, action {system.actions[a]} at step {h} (f = {system.f[h, s, a]})"
+    if disturbance is not None:
+        measured = int(system.bins.index(disturbance)) + R * e_next
+        if measured not in leads:
+            raise ValueError(
+                f"{where} the disturbance {disturbance} does not lead to the next state {system.state_name(s_next)} "
+                "that was given; correct one of them"
+            )
+        leads = np.array([measured])
+    if not len(leads):
+        low, high = (side if system.space.is_line else list(side) for side in system.bins.range())
+        outside = (
+            f"{where} no disturbance within {low}..{high} leads to {system.state_name(s_next)}; correct f or boundary, "
+            "or declare a wider disturbance_range"
+        )
+        return Reading(None, told.whole, outside=outside)
+    first, last = int(leads[0]), int(leads[-1])
+    censored = ""
+    block = R * e_next
+    one_sided = len(leads) == last - first + 1 and (first == block or last == block + R - 1)
+    if len(leads) > 1 and not (reads_censored and one_sided and E == 1):
+        values = system.bins.values
+        shown = ", ".join(str(values[j % R]) for j in leads[:3]) + (", ..." if len(leads) > 3 else "")
+        end = system.state_name(s_next)
+        censored = f"{where} the next state {end} does not say which of {len(leads)} disturbances ({shown}) led there"
+        first = last = int(leads[-1] if first == block else leads[0])
+    return Reading(Seen(h, s, a, s_next, first, last), told.whole, censored=censored)
 
 
 def _on_a_line(system: System, told: Mechanics, moved: Transition, reads_censored: bool) -> Reading:

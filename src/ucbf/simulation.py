@@ -15,8 +15,8 @@ from ucbf.certificates import Certificate
 from ucbf.checks import real, whole
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
-from ucbf.kernels.seen import Seen
-from ucbf.planning import arena_of, checked_policy
+from ucbf.kernels.seen import Seen, explain
+from ucbf.planning import MOST_SWEEPS, arena_of, checked_policy, raw_starts, tolerance
 from ucbf.run import Progress, Run
 from ucbf.system import System
 from ucbf.tables import LARGEST_TABLE
@@ -29,11 +29,13 @@ CHECKED_AFTER = frozenset(50 * 2**i for i in range(40))  # episodes: whether wha
 def simulate(
     agent: Agent,
     world: World,
-    episodes: int,
+    episodes: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     stop_when: float | None = None,
     censored: bool = False,
+    *,
+    steps: int | None = None,
 ) -> Run:
     """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
 
@@ -44,6 +46,10 @@ def simulate(
 
     Parameters
     ----------
+    episodes, steps
+        How long: episodes, or where there is no end, steps. The run then has an entry for each step: what it paid, and
+        the gap between the best policy and the one acted by, in the long-run average or, with a discount, in the
+        value from the first state on.
     progress
         Called with (episodes done, episodes) about ten times a second.
     stop_when
@@ -53,33 +59,52 @@ def simulate(
         Whether a clipped edge hides W: an agent that is told f then learns there only that W was at most, or at least,
         something, as in a shop that does not count the customers it sends away. Others see what they are paid, as ever.
     """
-    K = whole("episodes", episodes, 1)
     if not isinstance(world, World):
         raise TypeError(f"world is {world!r:.60}; give a ucbf.World")
     if not isinstance(agent, Agent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
-    if K * (world.system.horizon + 1) > LARGEST_TABLE:
+    unending = world.system.horizon is None
+    if (steps is None) == unending or (episodes is None) != unending:
+        raise TypeError(
+            f"episodes is {episodes!r:.40} and steps {steps!r:.40}; this world "
+            + ("has no end: give steps=" if unending else "has episodes: give episodes=")
+            + ", and only that"
+        )
+    K = whole("steps", steps, 1) if unending else whole("episodes", episodes, 1)
+    if unending and K * world.system.n_contexts > LARGEST_TABLE:
         raise ValueError(
-            f"{K} episodes of {world.system.horizon} steps are more than {LARGEST_TABLE} draws at a time; simulate "
+            f"{K} steps are more than {LARGEST_TABLE} draws at a time; simulate fewer, and again with another seed: "
+            "the agent goes on from what it has learned"
+        )
+    if not unending and K * (world.system.n_steps + 1) > LARGEST_TABLE:
+        raise ValueError(
+            f"{K} episodes of {world.system.n_steps} steps are more than {LARGEST_TABLE} draws at a time; simulate "
             "fewer, and again with another seed: the agent goes on from what it has learned"
         )
     _check_told(agent.system, world)
-    hidden = censored and bool(world.system.space.clips.any()) and agent.hides_at_edges()
+    hides = bool(world.system.space.clips.any()) or world.system.space.boundary is not None
+    hidden = censored and hides and agent.hides_at_edges()
     if hidden and stop_when is not None:
         raise ValueError("stop_when needs a certificate, and nothing can be certified of what an edge hides; drop one")
     stops = _stops(agent, world, K, stop_when)
     pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
-    starts, drawn = world.draw_indices(K, whole("seed", seed, 0))
+    starts, drawn = (world.draw_steps if unending else world.draw_indices)(K, whole("seed", seed, 0))
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted, v = np.array(agent.policy), np.tile(world.system.terminal, (world.system.horizon + 1, 1))
+    acted, v = np.array(agent.policy), np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (drawn, drawn)
+    if world.system.space.all_whole and drawn.ndim == 2:
+        drawn = drawn[..., None] if not unending else drawn[:, None]
+    at, now = np.array(starts[:1]), np.array([0.0, tolerance(world.system), MOST_SWEEPS])
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
         end = min(done + block, next(k for k in pauses if k > done))
         part, begun = slice(done, end), time.perf_counter()
-        if world.system.space.all_whole:
+        if unending:
+            draws = loop.Draws(at, moves[drawn[part]], measured[drawn[part]], hidden)
+            _play_on(agent, played, draws, part, at, now)
+        elif world.system.space.all_whole:
             draws = loop.Draws(starts[part], moves[drawn[part]], measured[drawn[part]], hidden)
             _play(agent, played, draws, part)
         else:
@@ -110,13 +135,9 @@ class Played(NamedTuple):
 def _moves(world: World, told: System) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """[n] of the values of the law: how far each moves among the raw next states, and its index for the learner."""
     true, law = world.system, world.law
-    occurs = np.flatnonzero((law.pmf > 0).any(axis=0))
-    moves, measured = np.zeros(len(law.values), np.int64), np.zeros(len(law.values), np.int64)
-    j = true.bins.index(law.values[occurs])
-    moves[occurs] = true.mechanics.offsets[j]
-    shown = told.space.clips.any() or not told.space.is_line  # elsewhere the next state says it
-    measured[occurs] = told.bins.index(law.values[occurs]) if shown else j
-    return moves, measured
+    j = true.indices_of(law)
+    shown = told.space.clips.any() or told.mechanics.searches  # elsewhere the next state says it
+    return true.mechanics.offsets[j], told.indices_of(law) if shown else j
 
 
 def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
@@ -127,7 +148,7 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
         with agent.lock:
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
         return
-    H, policy = agent.system.horizon, np.empty((0, 0), np.int64)
+    H, policy = agent.system.n_steps, np.empty((0, 0), np.int64)
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
         with agent.lock:
@@ -142,6 +163,40 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
                 agent.update(Seen(*loop.seen_at(agent.told, draws, k, h, states, actions)))
 
 
+def _play_on(
+    agent: Agent,
+    played: Played,
+    draws: loop.Draws,
+    part: slice,
+    at: NDArray[np.int64],
+    now: NDArray[np.float64],
+) -> None:
+    """The same where there is no end, for the steps of a part. at, now: as of :func:`ucbf.kernels.loop.run_on`."""
+    world, arena, v, acted, gap, reward, switched = played
+    if agent.compiled is not None:
+        with agent.lock:
+            told, learner, first = agent.told, agent.compiled, part.start
+            out = gap[part], reward[part], switched[part]
+            loop.run_on(arena, told, learner, draws, first, v, acted, at, now, *out)
+        return
+    m, P = world.system.mechanics, world.system.n_steps
+    for i, t in enumerate(range(part.start, part.stop)):
+        with agent.lock:
+            agent.renew()
+            policy = agent.policy
+            switched[t] = not np.array_equal(acted, policy)
+            if switched[t] or t == 0:
+                acted[...] = checked_policy(agent.system, policy)
+                now[0] = loop.gap_without_end(arena, acted, v, now)
+            h, s = t % P, int(at[0])
+            a, e = int(acted[h, s]), s // world.system.space.n_states
+            z = int(raw_starts(m)[m.after[h % len(m.after), s, a]]) + int(draws.j[i, 0, e])
+            gap[t], reward[t] = now[0], m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z]
+            at[0] = m.next_state[z]
+            measured = int(draws.measured[i, 0, e])
+            agent.update(Seen(*explain(agent.told, h, s, a, int(at[0]), measured, draws.censored)))
+
+
 def _play_between(
     agent: Agent, played: Played, starts: NDArray[np.int64], drawn: NDArray[np.int64], part: slice
 ) -> None:
@@ -153,17 +208,17 @@ def _play_between(
         now = checked_policy(system, agent.policy)
         if not np.array_equal(now, policy):
             policy = now
-            backward.evaluate(arena, policy, v, system.horizon - 1)
+            backward.evaluate(arena, policy, v, system.n_steps - 1)
         switched[k], acted[...] = not np.array_equal(acted, policy), policy
         gap[k], reward[k] = backward.gap_of(arena, v[0]), 0.0
         s = system.space.points[starts[k]] if world.start_state is None else world.start_state
-        for h in range(system.horizon):
+        for h in range(system.n_steps):
             a, w = agent.act(h, s), world.law.values[drawn[k, h]]
             after, paid = system.advance(h, s[None], np.array([a]), w)
             reward[k] += system.discount**h * float(paid[0])
             agent.observe(h, s, a, after[0], disturbance=w)
             s = after[0]
-        reward[k] += system.discount**system.horizon * float(system.at_any_state.terminal(s[None])[0])
+        reward[k] += system.discount**system.n_steps * float(system.at_any_state.terminal(s[None])[0])
 
 
 def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:
@@ -187,7 +242,7 @@ def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[
 def _check_told(told: System, world: World) -> None:
     """What the agent was told must speak of this world, before any work is done."""
     true = world.system
-    for what in ("n_states", "n_actions", "horizon", "boundary", "state_offset"):
+    for what in ("n_states", "n_actions", "horizon", "n_steps", "n_contexts", "boundary", "state_offset"):
         if getattr(told, what) != getattr(true, what):
             raise ValueError(
                 f"the agent was told {what} = {getattr(told, what)!r}, but the world has "
@@ -206,15 +261,16 @@ def _check_told(told: System, world: World) -> None:
 
 def _check_residuals(told: System, world: World) -> None:
     """The residuals that the agent would see must be within the range that it was told."""
-    true, d = world.system, world.system.space.n_axes
+    true, d = world.system, world.system.raw_space.n_axes
     errors = np.unique((told.f - true.f)[true.allowed].reshape(-1, d), axis=0)
     occurs = world.law.values[(world.law.pmf > 0).any(axis=0)].reshape(-1, d)
     residuals = np.concatenate([occurs - error for error in errors])
     low, high = (np.ravel(side) for side in told.disturbance_range)
     low, high = low - told.slack, high + told.slack
-    turned = true.space.wraps & true.space.is_whole
-    residuals = np.where(turned, low + (residuals - low) % true.space.shape, residuals)
-    margin = np.where(true.space.is_whole, 0, true.space.spacing / 2)
+    space = true.raw_space
+    turned = space.wraps & space.is_whole
+    residuals = np.where(turned, low + (residuals - low) % space.shape, residuals)
+    margin = np.where(space.is_whole, 0, space.spacing / 2)
     outside = residuals[((residuals < low - margin) | (residuals > high + margin)).any(axis=1)]
     if len(outside):
         shown = [str(row[0]) if true.space.is_line else str(row) for row in (outside[0], low, high)]

@@ -7,7 +7,7 @@ axis is either *whole* (its points are all the states there are) or continuous (
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 BOUNDARIES = ("wrap", "clip", "strict")
+GIVEN = "given"  # a boundary that is a function of the user's
 NEAR = 1e-9  # of the width of an axis: how near to its end is at it
 
 
@@ -32,15 +33,23 @@ class Space:
     high: NDArray[Any]  # [d] the last point; on a continuous axis that wraps, where it begins again
     spacing: NDArray[Any]  # [d]
     shape: Ints  # [d] how many points
-    rules: tuple[str, ...]  # [d] the boundary: "wrap", "clip" or "strict"
+    rules: tuple[str, ...]  # [d] the boundary: "wrap", "clip" or "strict", or "given"
     is_whole: Bools  # [d] whether an axis is whole
     is_line: bool  # whether states are named by numbers, not by rows
+    boundary: Callable[[Ints], Ints] | None = None  # a rule of the user's: raw next states [N, k] -> states [N, d]
+    raw: Space | None = None  # the lattice of raw next states, where it has axes of its own
 
     @classmethod
-    def line(cls, first: int, n: int, rule: str) -> Space:
+    def line(cls, first: int, n: int, rule: str, boundary: Callable[[Ints], Ints] | None = None) -> Space:
         """The whole numbers from ``first`` on."""
         one, low = np.ones(1, np.int64), np.array([first])
-        return cls(low, low + n - 1, one, one * n, (rule,), np.ones(1, np.bool_), True)
+        return cls(low, low + n - 1, one, one * n, (rule,), np.ones(1, np.bool_), True, boundary)
+
+    @classmethod
+    def of_raw(cls, n_axes: int) -> Space:
+        """The whole numbers along so many axes, as f + W names them."""
+        zero = np.zeros(n_axes, np.int64)
+        return cls(zero, zero, zero + 1, zero + 1, (GIVEN,) * n_axes, zero == 0, False)
 
     @cached_property
     def _first(self) -> int:
@@ -84,11 +93,20 @@ class Space:
 
         Under "strict" only a wrong f can lead outside; the nearest state is the least wrong answer.
         """
+        if self.boundary is not None:
+            return self.boundary(z.reshape(-1, z.shape[-1])).reshape(*z.shape[:-1], self.n_axes)
         around = np.where(self.is_whole, self.shape, self.high - self.low)
         return self._brought_back(z, self.low, self.high, around.astype(self.low.dtype))
 
     def index_of_raw(self, z: Ints) -> Ints:
-        """[N] state indices of raw next states that are points [N, d] of the lattice, counted from the first."""
+        """[N] state indices of raw next states that are points [N, d] of the lattice, counted from the first.
+
+        -1 where a boundary of the user's leads outside the states.
+        """
+        if self.boundary is not None:
+            led = self.meet_boundary(z + (self.raw or self).low) - self.low
+            inside = ((led >= 0) & (led < self.shape)).all(axis=-1)
+            return np.where(inside, led @ strides(self.shape), -1)
         return self._brought_back(z, np.zeros_like(self.shape), self.shape - 1, self.shape) @ strides(self.shape)
 
     def _brought_back(
@@ -151,7 +169,9 @@ class Space:
             s = s.reshape(-1, 1) if self.n_axes == 1 else s.reshape(1, -1)
         if s.ndim != 2 or s.shape[1] != self.n_axes:
             raise ValueError(f"{what} has shape {np.shape(states)}; give [d] or [N, d] with d = {self.n_axes}")
-        s = np.where(self.wraps & ~self.is_whole, self.meet_boundary(s), s)
+        turned = self.wraps & ~self.is_whole
+        if turned.any():
+            s = np.where(turned, self.meet_boundary(s), s)
         margin = np.where(self.is_whole, 0, 1e-6 * (self.high - self.low))
         outside = s[((s < self.low - margin) | (s > self.high + margin)).any(axis=1)]
         if len(outside):
@@ -327,6 +347,16 @@ def corners(is_whole: Bools) -> Ints:
 def shares(corner: Ints, into: Floats) -> Floats:
     """[N, C] what each corner [C, d] counts for, for places [N, d] so far into their cells."""
     return np.stack([np.where(one, into, 1 - into).prod(axis=1) for one in corner], axis=1)
+
+
+def sliding(pick: Any, values: NDArray[Any], width: int) -> NDArray[Any]:
+    """np.maximum or np.minimum over every window of ``width`` along the last axis, by doubling the window."""
+    span = 1
+    while span < width:
+        step = min(span, width - span)
+        values = pick(values[..., :-step], values[..., step:])
+        span += step
+    return values
 
 
 def lattice(low: ArrayLike, high: ArrayLike, points: ArrayLike) -> Floats:

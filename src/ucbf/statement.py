@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, integers, numbers, one_of, whole
-from ucbf.spaces import BOUNDARIES, NEAR, Space, axes
+from ucbf.spaces import BOUNDARIES, GIVEN, NEAR, Space, axes, sliding
 from ucbf.tables import LARGEST_TABLE, Function, Table, distinct_steps
 
 if TYPE_CHECKING:
     from ucbf.system import System
 
 
-def read_box(boundary: Any, low: Any, high: Any, points: Any) -> Space:
+def read_length(horizon: int | None, period: int, terminal: Any) -> dict[str, Any]:
+    """How many steps there are, and how many of them tables have."""
+    steps = whole("period", period, 1)
+    if horizon is not None:
+        if steps != 1:
+            raise ValueError(
+                f"period is {steps}, and horizon {horizon!r:.40}; a period is of systems without an end: pass "
+                "horizon=None, or leave it out"
+            )
+        steps = whole("horizon", horizon, 1)
+    elif terminal is not None:
+        raise ValueError("terminal is given, and horizon is None: without an end nothing is paid there; leave it out")
+    return {"horizon": None if horizon is None else steps, "n_steps": steps}
+
+
+def read_line(boundary: Any, first: int, n: int, disturbance_range: Any) -> Space:
+    """The states of a line."""
+    if callable(boundary):
+        return Space.line(first, n, GIVEN, _given(boundary, rows=False, n_axes=1, disturbance_range=disturbance_range))
+    return Space.line(first, n, one_of("boundary", "wrap" if boundary is None else boundary, BOUNDARIES))
+
+
+def _given(boundary: Callable[..., Any], rows: bool, n_axes: int, disturbance_range: Any) -> Callable[..., Any]:
+    """A boundary of the user's, as a function of raw next states [N, k] that gives states [N, d]."""
+    if disturbance_range is None:
+        raise ValueError(
+            "boundary is a function, and disturbance_range is not given; declare the (low, high) of W, so that it can "
+            "be asked where f + W may lead"
+        )
+    function = Function("boundary", boundary, 1, rows=rows)
+    if function.per_step:
+        raise TypeError("boundary takes more than the raw next states; it must be the same at every step")
+
+    def led(z: NDArray[np.int64]) -> NDArray[np.int64]:
+        answer = function(0, (len(z), n_axes), z) if rows else function(0, (len(z),), z[:, 0])
+        return integers("boundary", answer).reshape(len(z), n_axes)
+
+    return led
+
+
+def read_box(boundary: Any, low: Any, high: Any, points: Any, disturbance_range: Any) -> Space:
     """The states of a box."""
     if low is None or high is None:
         raise TypeError(f"low is {low!r:.40} and high {high!r:.40}; a box needs both, one number for each axis")
@@ -26,6 +69,8 @@ def read_box(boundary: Any, low: Any, high: Any, points: Any) -> Space:
             "or 'strict' (it cannot happen), or one for each axis"
         )
     first, last, counts = axes(low, high, points)
+    if callable(boundary):
+        return _box_with_given_boundary(boundary, first, last, counts, disturbance_range)
     if not isinstance(boundary, str | list | tuple):
         raise TypeError(f"boundary is {boundary!r:.60}; give 'clip', 'wrap' or 'strict', or one for each axis")
     rules = (boundary,) * len(first) if isinstance(boundary, str) else tuple(boundary)
@@ -52,6 +97,28 @@ def read_box(boundary: Any, low: Any, high: Any, points: Any) -> Space:
     return Space(frozen(ends[0]), frozen(ends[1]), frozen(ends[2]), frozen(n), rules, is_whole, False)
 
 
+def _box_with_given_boundary(
+    boundary: Callable[..., Any],
+    first: NDArray[np.float64],
+    last: NDArray[np.float64],
+    counts: list[Any],
+    disturbance_range: Any,
+) -> Space:
+    if any(n is not None for n in counts):
+        raise ValueError(
+            "boundary is a function, and some axes are continuous; there it must be 'clip', 'wrap' or 'strict': state "
+            "the axes in whole units (points=None)"
+        )
+    plain = read_box("clip", first, last, None, None)
+    try:
+        k = max(np.size(side) for side in disturbance_range)
+    except TypeError:
+        k = plain.n_axes
+    k = k if k > 1 else plain.n_axes
+    given = _given(boundary, True, plain.n_axes, disturbance_range)
+    return replace(plain, rules=(GIVEN,) * plain.n_axes, boundary=given, raw=Space.of_raw(k))
+
+
 def read_actions(actions: Any, n_actions: int | None) -> NDArray[Any]:
     """[A] or [A, m] the actions of a box."""
     if actions is None:
@@ -71,7 +138,46 @@ def read_table(
     system: System, name: str, given: Table, read: Callable[..., NDArray[Any]], trailing: tuple[int, ...] = ()
 ) -> NDArray[Any]:
     """[H, S, A, ...], a read-only view of the one step where all are alike; 0 where the action does not exist."""
-    (H, S, A), space = (system.horizon, system.n_states, system.n_actions), system.space
+    if system.n_contexts > 1:
+        table = _by_context(system, name, given, read, trailing)
+    else:
+        table = _read_table(system, name, given, trailing)
+    H, S, A = system.n_steps, system.n_states, system.n_actions
+    if name != "allowed":
+        exists = system.allowed if len(table) == H else distinct_steps(system.allowed).any(axis=0)
+        exists = exists.reshape(*exists.shape, *(1 for _ in trailing))
+        table = np.where(exists, array_of(name, table), 0)
+    state = system.state_name
+    checked = read(system, name, table, lambda h, s, a, *_: f"{name} at step {h}, state {state(s)}, action {a}")
+    return np.broadcast_to(frozen(checked), (H, S, A, *trailing))
+
+
+def _by_context(
+    system: System, name: str, given: Table, read: Callable[..., NDArray[Any]], trailing: tuple[int, ...]
+) -> NDArray[Any]:
+    """[1 or H, S, A, ...] with a block of states for every context."""
+    E, shape = system.n_contexts, (system.space.n_states, system.n_actions, *trailing)
+    if not system.space.all_whole:
+        raise ValueError(f"contexts is {E}; contexts need whole axes: state the axes in whole units (points=None)")
+    if callable(given) and "context" in inspect.signature(given).parameters:
+        tables = [_read_table(system, name, partial(given, context=e), trailing) for e in range(E)]
+    elif not callable(given) and np.ndim(given) == 2 + len(shape):
+        table = array_of(name, given)
+        if table.shape[1:] != (E, *shape):
+            raise ValueError(f"{name} has shape {table.shape}; by context it must be [1 or H, E, S, A] = (1 or H, {E}, "
+                             f"{', '.join(map(str, shape))})")  # fmt: skip
+        tables = [_read_table(system, name, table[:, e], trailing) for e in range(E)]
+    else:
+        tables = [_read_table(system, name, given, trailing)] * E
+    system.functions.pop(name, None)  # it is asked for no other states than these
+    steps = max(len(table) for table in tables)
+    return np.concatenate([np.broadcast_to(table, (steps, *table.shape[1:])) for table in tables], axis=1)
+
+
+def _read_table(system: System, name: str, given: Table, trailing: tuple[int, ...]) -> NDArray[Any]:
+    """[1 or H, S, A, ...] of one context."""
+    space = system.space
+    H, S, A = system.n_steps, space.n_states, system.n_actions
     if callable(given) and space.is_line:
         states, actions = np.meshgrid(np.array(system.states), np.arange(A), indexing="ij")
         table = Function(name, given, 2, rows=False).steps(H, (S, A), states, actions)
@@ -96,12 +202,7 @@ def read_table(
             )
         steps = len(table) if table.ndim == 3 + len(trailing) else 1
         table = np.broadcast_to(table, (steps, S, A, *trailing))
-    if name != "allowed":
-        exists = system.allowed if len(table) == H else distinct_steps(system.allowed).any(axis=0)
-        exists = exists.reshape(*exists.shape, *(1 for _ in trailing))
-        table = np.where(exists, array_of(name, table), 0)
-    checked = read(system, name, table, lambda h, s, a, *_: f"{name} at step {h}, state {space.name(s)}, action {a}")
-    return np.broadcast_to(frozen(checked), (H, S, A, *trailing))
+    return table
 
 
 def places(system: System, name: str, given: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[Any]:
@@ -117,7 +218,7 @@ def payments(
     system: System, name: str, given: ArrayLike, place: Callable[..., str] | None = None
 ) -> NDArray[np.float64]:
     """Rewards of any kind, of which an episode may add up H."""
-    return numbers(name, given, place, LARGEST_RETURN / system.horizon)
+    return numbers(name, given, place, LARGEST_RETURN / system.n_steps)
 
 
 def read_landing(system: System, given: Table) -> NDArray[np.float64]:
@@ -140,7 +241,8 @@ def read_landing(system: System, given: Table) -> NDArray[np.float64]:
             f"disturbances wrap onto {system.n_states} states; narrow disturbance_range, or add states"
         )
     low, high = system.bins.range()
-    around = wraps & ~system.space.is_whole & (high - low >= system.space.high - system.space.low)
+    space = system.raw_space
+    around = space.wraps & ~space.is_whole & (high - low >= space.high - space.low)
     if around.any():
         raise ValueError(
             f"landing under boundary 'wrap' needs the disturbance to be recoverable, but along axis "
@@ -150,45 +252,49 @@ def read_landing(system: System, given: Table) -> NDArray[np.float64]:
         function = Function("landing", given, 1, rows=not system.space.is_line)
         if not system.space.is_line:
             system.functions["landing"] = function
-        table = payments(system, "landing", function.steps(system.horizon, (Z,), np.asarray(raw)))
+        table = payments(system, "landing", function.steps(system.n_steps, (Z,), np.asarray(raw)))
     elif not system.space.all_whole:
         raise TypeError(f"landing is {given!r:.60}; on continuous axes it must be a function of raw next states")
     else:
         table = payments(system, "landing", given)
-        if table.shape not in {(Z,), (1, Z), (system.horizon, Z)}:
+        if table.shape not in {(Z,), (1, Z), (system.n_steps, Z)}:
             raise ValueError(
                 f"landing has shape {table.shape}; over the raw states {raw[0]}..{raw[-1]} it must be {(Z,)} or "
-                f"{(system.horizon, Z)}, or a function of z, which also follows where a change of f, ζ or W moves "
+                f"{(system.n_steps, Z)}, or a function of z, which also follows where a change of f, ζ or W moves "
                 "the raw states"
             )
-    return np.broadcast_to(frozen(np.atleast_2d(table)), (system.horizon, Z))
+    return np.broadcast_to(frozen(np.atleast_2d(table)), (system.n_steps, Z))
 
 
 def read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
-    """[S] the terminal reward."""
+    """[S] the terminal reward, the same in every context."""
+    return frozen(np.tile(_read_terminal(system, given), system.n_contexts))
+
+
+def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
     if given is None:
-        return frozen(np.zeros(system.n_states))
+        return np.zeros(system.space.n_states)
     if callable(given):
         function = Function("terminal", given, 1, rows=not system.space.is_line)
         if function.per_step:
             raise TypeError("terminal takes more than the states; it is paid once, after the last step")
         if not system.space.is_line:
             system.functions["terminal"] = function
-        table = payments(system, "terminal", function.steps(1, (system.n_states,), np.asarray(system.states))[0])
+        table = payments(system, "terminal", function.steps(1, (system.space.n_states,), np.asarray(system.states))[0])
     elif not system.space.all_whole:
         raise TypeError(f"terminal is {given!r:.60}; on continuous axes it must be a function of states")
     else:
         table = payments(system, "terminal", given)
-    if table.shape != (system.n_states,):
-        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(system.n_states,)}")
-    return frozen(table)
+    if table.shape != (system.space.n_states,):
+        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(system.space.n_states,)}")
+    return table
 
 
 def check_length(system: System, what: str, n: int) -> None:
     """An error where even one number for every step and state would be too many."""
-    if system.horizon * n > LARGEST_TABLE:
+    if system.n_steps * n > LARGEST_TABLE:
         raise ValueError(
-            f"{system.horizon} steps of {n} {what} are more than {LARGEST_TABLE} together; state a shorter horizon, "
+            f"{system.n_steps} steps of {n} {what} are more than {LARGEST_TABLE} together; state a shorter horizon, "
             "or take a coarser unit"
         )
 
@@ -199,8 +305,31 @@ def check_actions(system: System) -> None:
     if len(stuck):
         h, s = stuck[0]
         raise ValueError(
-            f"state {system.space.name(s)} has no allowed action at step {h}; "
+            f"state {system.state_name(s)} has no allowed action at step {h}; "
             "allow one in every state, even if it does nothing"
+        )
+
+
+def check_boundary_given(system: System) -> None:
+    """A boundary of the user's must lead to a state from wherever f + W may be."""
+    if system.space.boundary is None:
+        return
+    reach, bins = system.reach, system.bins
+    reached: NDArray[Any] = np.zeros(reach.shape, np.bool_)
+    reached[tuple((system._reached - reach.origin).T)] = True
+    for k, n in enumerate(bins.count):  # and what the disturbances reach from there
+        around = [(n - 1, n - 1) if axis == k else (0, 0) for axis in range(reached.ndim)]
+        reached = np.moveaxis(sliding(np.logical_or, np.moveaxis(np.pad(reached, around), k, -1), int(n)), -1, k)
+    wrong = np.flatnonzero((system.next_of_raw < 0) & reached.ravel())
+    if len(wrong):
+        at = np.stack(np.unravel_index(wrong[:1], tuple(reach.raw_shape(bins))), axis=1)
+        there = at + reach.origin + bins.first + system.raw_space.low
+        led = system.space.meet_boundary(there)[0]
+        one = (lambda row: row[0]) if system.space.is_line else np.asarray
+        raise ValueError(
+            f"boundary leads from f + W = {one(there[0])} to {one(led)}, outside the states "
+            f"{one(system.space.low)}..{one(system.space.high)}; correct it, state more states, or forbid the actions "
+            "that lead there (allowed)"
         )
 
 

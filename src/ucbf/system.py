@@ -12,7 +12,7 @@ learners all read the boundary rule from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, one_of, real, whole
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, real, whole
 from ucbf.kernels.types import Mechanics
 from ucbf.mechanics import (
     Reach,
@@ -34,9 +34,10 @@ from ucbf.mechanics import (
     raw_index,
     within_reach,
 )
-from ucbf.spaces import BOUNDARIES, Bins, Space, indices, strides
+from ucbf.spaces import GIVEN, Bins, Space, indices, strides
 from ucbf.statement import (
     check_actions,
+    check_boundary_given,
     check_boundary_unsaid,
     check_inside,
     check_length,
@@ -45,12 +46,16 @@ from ucbf.statement import (
     read_actions,
     read_box,
     read_landing,
+    read_length,
+    read_line,
     read_table,
     read_terminal,
     refuse_line_arguments,
     truths,
 )
 from ucbf.tables import LARGEST_TABLE, AtAnyState, Function, Table, distinct_steps, sizes_of
+
+AT_ONCE = 2**20  # raw next states that a boundary is asked for
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -71,12 +76,15 @@ class System:
     reward
         As f, in any units, costs as negative rewards; also [S].
     horizon
-        Number of steps of an episode, H.
+        Number of steps of an episode, H. None: there is no end, and what counts is the discounted sum of rewards or, if
+        ``discount`` is 1, their average in the long run.
     boundary
         What happens to f + W outside the states. "wrap": modulo S. "clip": the nearest state.
         "strict": it cannot happen, and a world in which it could is refused. None: "wrap", as in the paper,
         unless that may not be what is meant: with ``landing``, or where f + W leaves the states for the declared
         ``disturbance_range``, it must be said. So it must be for a box: one rule, or one for each axis.
+        Or any function g from raw next states f + W to states, vectorised, all axes being whole: rows [N, k] in, [N, d]
+        out. In a box f may then have k parts, more or fewer than a state has: as many as ``disturbance_range`` has.
     model_error
         ζ: the f given here is within ζ/2 of the truth. 0 if it is exact.
     lipschitz
@@ -105,6 +113,12 @@ class System:
         interpolated between them. One for all axes, or one for each.
     actions
         [A] or [A, m] what the actions of a box are; functions are given these. 0 .. n_actions - 1 if None.
+    period
+        Where there is no end: after how many steps f, rewards and W come round again (7 for weekdays). "Per step" then
+        means for each of these.
+    contexts
+        E: how many values an observed context e has, 0 .. E - 1, that moves by itself (a regime, the weather), and
+        that the distribution of W depends on. f, reward and allowed may take it, as an argument named ``context``.
 
     Examples
     --------
@@ -126,7 +140,9 @@ class System:
 
     f: NDArray[Any]  # [H, S, A]; in a box [H, S, A, d]
     reward: NDArray[np.float64]  # [H, S, A]
-    horizon: int
+    horizon: int | None
+    n_steps: int  # H, or where there is no end the period: how many steps tables have
+    n_contexts: int  # E
     boundary: Any  # the rule, or one for each axis
     model_error: float
     lipschitz: float | None
@@ -148,8 +164,8 @@ class System:
         self,
         f: Table,
         reward: Table,
-        horizon: int,
-        boundary: str | Sequence[str] | None = None,
+        horizon: int | None,
+        boundary: str | Sequence[str] | Callable[..., Any] | None = None,
         model_error: float = 0,
         lipschitz: float | None = None,
         landing: Table | None = None,
@@ -165,9 +181,12 @@ class System:
         high: ArrayLike | None = None,
         points: Any = None,
         actions: ArrayLike | None = None,
+        period: int = 1,
+        contexts: int = 1,
     ) -> None:
         self._put(
-            horizon=whole("horizon", horizon, 1),
+            **read_length(horizon, period, terminal),
+            n_contexts=whole("contexts", contexts, 1, LARGEST_TABLE),
             model_error=real("model_error (ζ)", model_error, 0, LARGEST_TABLE),
             lipschitz=None if lipschitz is None else real("lipschitz", lipschitz, 0, LARGEST_RETURN),
             discount=real("discount", discount, 0, 1, open_low=True),
@@ -178,22 +197,23 @@ class System:
         )
         if low is None and high is None and points is None and actions is None:
             self._put(disturbance_range=line_range(disturbance_range))
-            rule = one_of("boundary", "wrap" if boundary is None else boundary, BOUNDARIES)
             S, A = sizes_of({"f": f, "reward": reward, "allowed": allowed}, n_states, n_actions)
-            self._put(space=Space.line(self.state_offset, S, rule), actions=np.arange(A), boundary=rule)
+            space = read_line(boundary, self.state_offset, S, self.disturbance_range)
+            self._put(space=space, actions=np.arange(A), boundary=boundary if callable(boundary) else space.rules[0])
         else:
             refuse_line_arguments(self, n_states)
-            self._put(space=read_box(boundary, low, high, points), actions=read_actions(actions, n_actions))
-            self._put(boundary=boundary if isinstance(boundary, str) else self.space.rules)
-            self._put(disturbance_range=box_range(self.space, disturbance_range))
-        S, A = self.space.n_states, len(self.actions)
+            self._put(actions=read_actions(actions, n_actions))
+            self._put(space=read_box(boundary, low, high, points, disturbance_range))
+            self._put(boundary=boundary if callable(boundary) or isinstance(boundary, str) else self.space.rules)
+            self._put(disturbance_range=box_range(self.raw_space, disturbance_range))
+        S, A = self.space.n_states * self.n_contexts, len(self.actions)
         self._put(n_states=S, n_actions=A)
         if S * A > LARGEST_TABLE:
             raise ValueError(f"{S} states and {A} actions are too many; take a coarser unit")
         check_length(self, "states" if self.space.all_whole else "points", S)
         self._put(allowed=read_table(self, "allowed", True if allowed is None else allowed, truths))
         check_actions(self)
-        self._put(f=read_table(self, "f", f, places, trailing=() if self.space.is_line else (self.space.n_axes,)))
+        self._put(f=read_table(self, "f", f, places, trailing=() if self.space.is_line else (self.raw_space.n_axes,)))
         self._put(reward=read_table(self, "reward", reward, payments))
         self._put(terminal=read_terminal(self, terminal))
         check_inside(self)
@@ -201,6 +221,7 @@ class System:
         if raw > LARGEST_TABLE:
             raise ValueError(f"f + W spans {raw:.0f} raw states; at most {LARGEST_TABLE} are supported: check f and W")
         check_length(self, "raw states (f + W)", int(raw))
+        check_boundary_given(self)
         self._put(landing=None if landing is None else read_landing(self, landing))
         if boundary is None:
             check_boundary_unsaid(self)
@@ -214,6 +235,11 @@ class System:
     def states(self) -> Any:
         """The names of the states: a range of numbers, or rows [S, d]."""
         return self.space.names
+
+    @property
+    def raw_space(self) -> Space:
+        """The lattice of after-states and raw next states: that of the states, or one of a given boundary's own."""
+        return self.space.raw or self.space
 
     @property
     def nearest_to_zero(self) -> Any:
@@ -233,7 +259,7 @@ class System:
         A range of numbers, or rows [X, d].
         """
         if not self.space.is_line:
-            return self.space.low + (self.reach.origin + indices(self.reach.shape)) * self.space.spacing
+            return self.raw_space.low + (self.reach.origin + indices(self.reach.shape)) * self.raw_space.spacing
         if self._wraps_freely:
             return self.states
         f, exists = self._f_and_allowed
@@ -253,11 +279,11 @@ class System:
         if self.disturbance_range is not None:
             low, high = self.declared_residuals[0], self.declared_residuals[-1]
         elif self.boundary == "wrap":
-            low, high = 0, self.n_states - 1
+            low, high = 0, self.space.n_states - 1
         else:
             low, high = first - self.after_states[-1], last - self.after_states[0]
         if self._wraps_freely:
-            high = low + self.n_states - 1
+            high = low + self.space.n_states - 1
         return range(low, high + 1)
 
     @cached_property
@@ -271,14 +297,14 @@ class System:
     def raw_states(self) -> Any:
         """Every z = after-state + residual: the axis of ``landing``. A range of numbers, or rows [Z, d]."""
         if not self.space.is_line:
-            return self.space.low + self.reach.raw(self.bins) * self.space.spacing
+            return self.raw_space.low + self.reach.raw(self.bins) * self.raw_space.spacing
         return range(self.after_states[0] + self.residuals[0], self.after_states[-1] + self.residuals[-1] + 1)
 
     @cached_property
     def bins(self) -> Bins:
         """The disturbances told apart, and how a measured one is found among them."""
         if not self.space.is_line:
-            return box_bins(self.space, self._reached, self.disturbance_range)
+            return box_bins(self.raw_space, self._reached, self.disturbance_range)
         low, high = self.disturbance_range or (0, 0)
         return Bins(
             first=np.array([self.residuals[0]]),
@@ -287,7 +313,7 @@ class System:
             is_whole=self.space.is_whole,
             is_line=True,
             declared=None if self.disturbance_range is None else (np.array([low]), np.array([high])),
-            around=self.n_states if self._wraps_freely else 0,
+            around=self.space.n_states if self._wraps_freely else 0,
             saturates=self._landing_given is None and self.boundary == "clip",
             n_possible=min(len(self.declared_residuals), len(self.residuals)),
         )
@@ -301,9 +327,21 @@ class System:
         at = self._reached
         if (self.space.wraps & ~self.space.is_whole).any():
             at = np.concatenate([at, self._from_the_end()])
-        if self._landing_given is None:
+        if self._cut_short:
             at = within_reach(self.space, self.bins, at)
-        return box_reach(self.space, self.bins, at, self.horizon)
+        return box_reach(self.raw_space, self.bins, at, self.n_steps)
+
+    @cached_property
+    def next_of_raw(self) -> NDArray[np.int64]:
+        """[Z] the index of the state that a raw next state leads to; -1 where a given boundary leads outside."""
+        shape = self.reach.raw_shape(self.bins)
+        rows = max(1, AT_ONCE // max(int(shape[1:].prod()), 1))
+        first = self.reach.origin + self.bins.first
+        found = []
+        for i in range(0, int(shape[0]), rows):  # of large systems some at a time
+            first[0] = self.reach.origin[0] + self.bins.first[0] + i
+            found.append(self.space.index_of_raw(indices([min(rows, int(shape[0]) - i), *shape[1:]]) + first))
+        return np.concatenate(found)
 
     @cached_property
     def at_any_state(self) -> AtAnyState:
@@ -314,35 +352,70 @@ class System:
     def last_step_is_known(self) -> bool:
         """Whether nothing that follows the last action depends on the disturbance."""
         paid = self.landing is not None and bool(np.ptp(self.landing[-1]))
-        return not paid and not np.ptp(self.terminal)
+        return self.horizon is not None and not paid and not np.ptp(self.terminal)
 
     @cached_property
     def mechanics(self) -> Mechanics:
         """The system as arrays for the compiled functions."""
         space, exists = self.space, distinct_steps(self.allowed)
         f = distinct_steps(self.f)
-        at = positions(space, f[..., None] if space.is_line else f)
-        if self.bins.around or (not space.is_line and self._landing_given is None):
+        at = positions(self.raw_space, f[..., None] if space.is_line else f)
+        if self.bins.around or (not space.is_line and self._cut_short):
             at = within_reach(space, self.bins, at)
         at = np.where(exists[..., None], at, self.reach.origin)
         return mechanics_of(
             space,
             self.bins,
             self.reach,
+            np.maximum(self.next_of_raw, 0),
             at,
             np.where(exists, distinct_steps(self.reward), -np.inf),
             None if self.landing is None else distinct_steps(self.landing),
             self.terminal,
             self.discount,
-            self.horizon,
+            self.n_steps,
+            self.horizon is None,
+            self.n_contexts,
         )
 
     def same_disturbances(self, other: System) -> bool:
         """Whether the same disturbances are told apart over the same steps, so that what is known of W serves both."""
         mine, theirs = self.bins, other.bins
-        return self.horizon == other.horizon and all(
+        lengths = [(one.horizon, one.n_steps, one.n_contexts) for one in (self, other)]
+        return lengths[0] == lengths[1] and all(
             np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in ("first", "count", "spacing")
         )
+
+    @property
+    def tells_bounds(self) -> bool:
+        """Whether a transition that hides W still bounds it: where W is whole and acts on one axis."""
+        return self.space.all_whole and int((self.bins.count > 1).sum()) <= 1
+
+    def indices_of(self, law: Any) -> NDArray[np.int64]:
+        """[n] indices of the values of a distribution among the disturbances told apart; 0 for what never occurs."""
+        index, occurs = np.zeros(len(law.values), np.int64), (law.pmf > 0).any(axis=0)
+        index[occurs] = self.bins.index(law.values[occurs])
+        index += self.bins.n * law.next_context
+        return index
+
+    def place(self, what: str, s: Any, context: Any = None) -> Any:
+        """Where a state is: its index, context included, where all axes are whole; else the state itself, [d]."""
+        place = self.space.place(what, s)
+        if self.n_contexts == 1 and context is None:
+            return place
+        if context is None:
+            raise TypeError(f"the system has {self.n_contexts} contexts; say in which the {what} is: context=")
+        e = whole("context", context, 0, self.n_contexts - 1)
+        return place + e * self.space.n_states if self.space.all_whole else place
+
+    def step(self, h: Any) -> int:
+        """A step, checked; where there is no end, its place in the period."""
+        return whole("step h", h, 0, None if self.horizon is None else self.n_steps - 1) % self.n_steps
+
+    def state_name(self, i: int) -> str:
+        """The name of the state with index i, in a message, with its context."""
+        e, s = divmod(i, self.space.n_states)
+        return self.space.name(s) + (f" in context {e}" if self.n_contexts > 1 else "")
 
     def is_allowed(self, h: int, place: Any, a: int) -> bool:
         """Whether action a exists at a place (:meth:`ucbf.spaces.Space.place`)."""
@@ -415,35 +488,35 @@ class System:
         raw, paid = self.f[h, places, actions] + w, self.reward[h, places, actions]
         rows = raw[..., None] if self.space.is_line else raw
         if self.landing is not None:
-            paid = paid + self.landing[h, raw_index(self.space, self.bins, self.reach, rows)]
-        return self.space.index_of_raw(rows - self.space.low), paid
+            paid = paid + self.landing[h, raw_index(self.raw_space, self.bins, self.reach, rows)]
+        return self.space.index_of_raw(rows - self.raw_space.low), paid
 
     # -- the same system with changes -------------------------------------------------------------
 
     def replace(self, **changes: Any) -> System:
         """The same system with some arguments changed. A landing function is read again, over the new raw states."""
-        given: dict[str, Any] = {name: function.function for name, function in self.functions.items()}
+        given: dict[str, Any] = self._tables() if self.space.all_whole else {}
+        given |= {name: function.function for name, function in self.functions.items()}
         if callable(self._landing_given):
             given["landing"] = self._landing_given
+        if changes.get("horizon") is not None:
+            given["period"] = 1
         return System(**{**self.arguments(), **given, "boundary": self._boundary_given, **changes})
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that build this system again, tables without a step axis that says nothing.
 
-        Of functions on continuous axes, which are asked between points too, there is no table: they are left out.
+        Of functions on continuous axes, which are asked between points too, and of a given boundary there is no table:
+        such a system has to be stated again, and its tables are left out.
         """
-        tables: dict[str, Any] = {
-            "f": distinct_steps(self.f),
-            "reward": distinct_steps(self.reward),
-            "landing": None if self.landing is None else distinct_steps(self.landing),
-            "terminal": self.terminal,
-            "allowed": distinct_steps(self.allowed),
-        }
-        if not self.space.all_whole:
+        tables = self._tables()
+        if not self.space.all_whole or self.space.boundary is not None:
             tables = {"landing": None, "terminal": None, "allowed": None}
         arguments = tables | {
             "horizon": self.horizon,
-            "boundary": self.boundary,
+            "period": self.n_steps if self.horizon is None else 1,
+            "contexts": self.n_contexts,
+            "boundary": GIVEN if self.space.boundary is not None else self.boundary,
             "model_error": self.model_error,
             "lipschitz": self.lipschitz,
             "discount": self.discount,
@@ -459,15 +532,33 @@ class System:
             "actions": self.actions,
         }
 
+    def _tables(self) -> dict[str, Any]:
+        """What is told as tables, without a step axis that says nothing."""
+        return {
+            "f": self._with_contexts(distinct_steps(self.f)),
+            "reward": self._with_contexts(distinct_steps(self.reward)),
+            "landing": None if self.landing is None else distinct_steps(self.landing),
+            "terminal": None if self.horizon is None else self.terminal[: self.space.n_states],
+            "allowed": self._with_contexts(distinct_steps(self.allowed)),
+        }
+
+    def _with_contexts(self, table: NDArray[Any]) -> NDArray[Any]:
+        """A table [F, S, ...] as it is stated: with an axis for the contexts, where there are any."""
+        if self.n_contexts == 1:
+            return table
+        return table.reshape(len(table), self.n_contexts, self.space.n_states, *table.shape[2:])
+
     def __repr__(self) -> str:
         space = self.space
         if space.is_line:
-            states = f"{self.n_states} states {self.states[0]}..{self.states[-1]}"
+            states = f"{space.n_states} states {self.states[0]}..{self.states[-1]}"
         else:
             sides = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(space.low, space.high, strict=True))
             states = f"{' x '.join(map(str, space.shape))} {'states' if space.all_whole else 'points'} of {sides}"
+        length = f"horizon {self.horizon}" if self.horizon else f"no end, period {self.n_steps}"
+        also = f", {self.n_contexts} contexts" if self.n_contexts > 1 else ""
         return (
-            f"System({states}, {self.n_actions} actions, horizon {self.horizon}, boundary {self.boundary!r}, "
+            f"System({states}, {self.n_actions} actions, {length}{also}, boundary {self.boundary!r:.40}, "
             f"model_error {self.model_error:g})"
         )
 
@@ -477,6 +568,11 @@ class System:
     def _wraps_freely(self) -> bool:
         """Whether only what f + W wraps to matters."""
         return self.space.is_line and self.boundary == "wrap" and self._landing_given is None
+
+    @property
+    def _cut_short(self) -> bool:
+        """Whether after-states further out than makes a difference are left out: where landing pays nothing."""
+        return self._landing_given is None and self.space.boundary is None
 
     @property
     def _f_and_allowed(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -489,7 +585,7 @@ class System:
     def _reached(self) -> NDArray[Any]:
         """[N, d] where actions that exist lead in a box, counted in points from the first."""
         f, exists = self._f_and_allowed
-        return positions(self.space, f[exists])
+        return positions(self.raw_space, f[exists])
 
     def _from_the_end(self) -> NDArray[Any]:
         """[N, d] where actions lead from the far end of continuous axes that wrap, which no point is at."""
@@ -497,5 +593,5 @@ class System:
         turned = space.wraps & ~space.is_whole
         ends = np.where(turned & np.isclose(space.points, space.low), space.high, space.points)
         states, actions = np.repeat(ends, A, axis=0), np.tile(np.arange(A), len(ends))
-        steps = range(self.horizon if self.functions["f"].per_step else 1)
+        steps = range(self.n_steps if self.functions["f"].per_step else 1)
         return np.concatenate([positions(space, self.at_any_state.after(h, states, actions)) for h in steps])

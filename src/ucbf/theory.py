@@ -115,7 +115,7 @@ def episodes_to_certify(system: System, epsilon: float, p: float = 0.05) -> int:
             "pass a system with model_error=0"
         )
     asked, p = real("epsilon", epsilon, 0, open_low=True), real("p", p, 0, 1, open_low=True)
-    H, units, X = system.horizon, units_of(system), system.mechanics.n_after
+    H, units, X = system.n_steps, units_of(system), system.mechanics.n_after
     width = 2 * float((system.discount ** np.arange(H) * (units.cap - units.floor)).sum()) * units.scale
 
     def bound(k: int) -> float:

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from ucbf.checks import frozen
 from ucbf.kernels.types import Mechanics
+from ucbf.spaces import sliding
 from ucbf.system import System
+
+LONG = 100.0  # steps: how far to look ahead where the average counts and there is no end
 
 
 class Units(NamedTuple):
@@ -27,7 +30,9 @@ class Units(NamedTuple):
 
 def units_of(system: System) -> Units:
     """The units in which values span at most H."""
-    H, m = system.horizon, system.mechanics
+    H, m = system.n_steps, system.mechanics
+    if system.horizon is None:
+        return _units_without_end(system)
     if in_paper_units(system):
         return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))), frozen(np.zeros(H)))
     high, low = np.empty((H + 1, system.n_states)), np.empty((H + 1, system.n_states))
@@ -43,6 +48,14 @@ def units_of(system: System) -> Units:
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
     return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
+
+
+def _units_without_end(system: System) -> Units:
+    """The units in which a step pays between a smallest and a largest reward that differ by 1."""
+    least, most = reward_range(system)
+    scale = 1.0 if in_paper_units(system) else most - least or 1.0
+    steps = 1 / (1 - system.discount) if system.discount < 1 else LONG
+    return Units(scale, *(frozen(np.full(system.n_steps, steps * one / scale)) for one in (most, least)))
 
 
 def in_paper_units(system: System) -> bool:
@@ -77,22 +90,20 @@ def reward_range(system: System) -> tuple[float, float]:
 
 def over_disturbances(pick: Any, raw: NDArray[np.float64], system: System) -> NDArray[np.float64]:
     """[..., X] np.maximum or np.minimum, over the disturbances that may occur, of what follows [..., Z]."""
+    if system.n_contexts > 1:  # any may come next
+        blocks = raw.reshape(*raw.shape[:-1], system.n_contexts, -1)
+        return np.tile(_over_disturbances(pick, pick.reduce(blocks, axis=-2), system), system.n_contexts)
+    return _over_disturbances(pick, raw, system)
+
+
+def _over_disturbances(pick: Any, raw: NDArray[np.float64], system: System) -> NDArray[np.float64]:
+    """The same for one context."""
     if system.space.is_line:
-        return sliding(pick, raw, system.bins.n_possible)[..., : system.mechanics.n_after]
+        return sliding(pick, raw, system.bins.n_possible)[..., : system.mechanics.n_after // system.n_contexts]
     table = raw.reshape(*raw.shape[:-1], *system.reach.raw_shape(system.bins))
     for k, n in enumerate(system.bins.count, start=raw.ndim - 1):
         table = np.moveaxis(sliding(pick, np.moveaxis(table, k, -1), int(n)), -1, k)
     return np.ascontiguousarray(table).reshape(*raw.shape[:-1], -1)
-
-
-def sliding(pick: Any, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """np.maximum or np.minimum over every window of ``width`` along the last axis, by doubling the window."""
-    span = 1
-    while span < width:
-        step = min(span, width - span)
-        values = pick(values[..., :-step], values[..., step:])
-        span += step
-    return values
 
 
 def following(m: Mechanics, ahead: NDArray[np.float64], h: int) -> NDArray[np.float64]:

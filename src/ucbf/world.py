@@ -33,6 +33,8 @@ class World:
         The law of W.
     start
         [S] probabilities of the first state, or one state; uniform if None. On continuous axes they are of the points.
+    start_context
+        [E] probabilities of the first context, or one; uniform if None.
     """
 
     system: System
@@ -40,7 +42,13 @@ class World:
     start: NDArray[np.float64]  # [S]
     start_state: Any  # on continuous axes, the first state [d], if it is always the same; else None
 
-    def __init__(self, system: System, law: Disturbance, start: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        system: System,
+        law: Disturbance,
+        start: ArrayLike | None = None,
+        start_context: ArrayLike | None = None,
+    ) -> None:
         for name, value, kind in (("system", system, System), ("law", law, Disturbance)):
             if not isinstance(value, kind):
                 raise TypeError(f"{name} is {value!r:.60}; give a ucbf.{kind.__name__}")
@@ -48,7 +56,12 @@ class World:
         always = None
         if not system.space.all_whole and start is not None and _is_state(system, start):
             always = system.space.place("start", start)
-        self.__dict__.update(system=system, law=law, start=_start(system, start), start_state=always)
+        first = _start(system, start)
+        if system.n_contexts > 1:
+            first = frozen(np.outer(_first_context(system, start_context), first).ravel())
+        elif start_context is not None:
+            raise ValueError(f"start_context is {start_context!r:.40}, and the system has no contexts; leave it out")
+        self.__dict__.update(system=system, law=law, start=first, start_state=always)
         if "strict" in system.space.rules:
             self._check_inside()
 
@@ -56,11 +69,13 @@ class World:
     def plan(self) -> Plan:
         """The optimal plan: :func:`ucbf.optimal`."""
         made = plan(self.system, self.law)
-        return Plan(self.system, frozen(made.v), frozen(made.ahead), frozen(made.policy))
+        return Plan(self.system, frozen(made.v), frozen(made.ahead), frozen(made.policy), made.bounds)
 
     @property
     def best(self) -> float:
-        """V* of an episode, averaged over the first state."""
+        """V* of an episode, averaged over the first state; the best long-run average, where that counts."""
+        if self.system.horizon is None and self.system.discount == 1:
+            return self.plan.gain
         return float(self.start @ self.plan.v[0])
 
     def draw(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -69,17 +84,25 @@ class World:
         return starts, self.law.values[drawn]
 
     def draw_indices(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The same, with indices of the law's values [K, H]."""
+        """The same, with indices of the law's values [K, H], or with contexts [K, H, E]: which one, if that is it."""
         rng = np.random.default_rng(np.random.SeedSequence(seed))
-        uniforms = rng.random((episodes, self.system.horizon + 1))
-        return invert(self.start, uniforms[:, 0]), self.law.draw_indices(uniforms[:, 1:])
+        uniforms = rng.random((episodes, self.system.n_steps + 1))
+        draw = self.law.draw_indices if self.law.n_contexts == 1 else self.law.draw_indices_by_context
+        return invert(self.start, uniforms[:, 0]), draw(uniforms[:, 1:])
+
+    def draw_steps(self, steps: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where there is no end: the index of the first state [1], and indices of the law's values [T, E]."""
+        rng = np.random.default_rng(np.random.SeedSequence(seed))
+        first, P = invert(self.start, rng.random(1)), self.system.n_steps
+        uniforms = rng.random(-(-steps // P) * P).reshape(-1, P)
+        return first, self.law.draw_indices_by_context(uniforms).reshape(-1, self.law.n_contexts)[:steps]
 
     def _check_inside(self) -> None:
         """Along strict axes f + W must stay among the states."""
         system, space = self.system, self.system.space
         strict = np.array([rule == "strict" for rule in space.rules])
         margin = np.where(space.is_whole, 0, 1e-9 * (space.high - space.low))
-        for h in range(system.horizon):
+        for h in range(system.n_steps):
             occurs = self.law.values[self.law.pmf[h % len(self.law.pmf)] > 0].reshape(-1, space.n_axes)
             x = system.f[h].reshape(*system.allowed.shape[1:], space.n_axes)
             for w in (occurs.min(axis=0), occurs.max(axis=0)):
@@ -96,7 +119,7 @@ class World:
 
 
 def _start(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
-    S = system.n_states
+    S = system.space.n_states
     if given is None:
         return frozen(np.full(S, 1 / S))
     if _is_state(system, given):
@@ -111,6 +134,21 @@ def _start(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
             "probabilities must not be negative and must sum to 1"
         )
     return frozen(start)
+
+
+def _first_context(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
+    """[E] probabilities of the first context."""
+    E = system.n_contexts
+    if given is None:
+        return np.full(E, 1 / E)
+    chances: NDArray[np.float64]
+    if np.ndim(given) == 0:
+        chances = (np.arange(E) == whole("start_context", given, 0, E - 1)).astype(np.float64)
+        return chances
+    chances = numbers("start_context", given)
+    if chances.shape != (E,) or (chances < 0).any() or abs(chances.sum() - 1) > 1e-9:
+        raise ValueError(f"start_context is {given!r:.60}; give one context, or {E} probabilities that sum to 1")
+    return chances
 
 
 def _is_state(system: System, given: Any) -> bool:

@@ -89,7 +89,7 @@ class Planner:
         system = self.episode(following[0]).system
         if system.discount == 1:
             return value - float(system.terminal[s])
-        return value * (1 - system.discount**system.horizon)
+        return value * (1 - system.discount**system.n_steps)
 
     def _distribution(self, preset: Preset, kind: str) -> Disturbance:
         """The distribution of W around the profile of this preset, without impossible amounts."""

@@ -149,7 +149,7 @@ class Training:
 def empirical_shares(w: Numbers, system: System, pooled: bool) -> Disturbance:
     """The share of each possible W among those measured [n, H]: for every step, or one for all steps if pooled."""
     index, R = system.bins.index(w), len(system.residuals)
-    rows = 1 if pooled else system.horizon
-    counts = np.bincount((index + R * (np.arange(system.horizon) % rows)).ravel(), minlength=rows * R).reshape(rows, R)
+    rows = 1 if pooled else system.n_steps
+    counts = np.bincount((index + R * (np.arange(system.n_steps) % rows)).ravel(), minlength=rows * R).reshape(rows, R)
     pmf = counts / counts.sum(axis=1, keepdims=True)
     return Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=system.residuals[0])

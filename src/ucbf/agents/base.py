@@ -112,15 +112,24 @@ class Agent(HasState, ABC):
 
     # -- use, step by step ------------------------------------------------------------------------
 
-    def act(self, h: int, s: Any) -> int:
-        """The action for state s at step h: a number, or in a box a row [d]."""
-        h, place = self._step(h), self.system.space.place("state", s)
+    def act(self, h: int, s: Any, context: int | None = None) -> int:
+        """The action for state s at step h: a number, or in a box a row [d]. context: where the system has them."""
+        h, place = self.system.step(h), self.system.place("state", s, context)
         with self.lock:
-            if h == 0:
+            if h == 0 or self.system.horizon is None:
                 self.renew()
             return self._choice(h, place)
 
-    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
+    def observe(
+        self,
+        h: int,
+        s: Any,
+        a: int,
+        next_s: Any,
+        disturbance: Any = None,
+        context: int | None = None,
+        next_context: int | None = None,
+    ) -> None:
         """Learn from a transition, whoever chose the action and whenever it was made.
 
         Parameters
@@ -129,15 +138,18 @@ class Agent(HasState, ABC):
             W itself, where it was measured; it must agree with the transition, give or take ζ/2. It is needed only
             where next_s does not determine it: at a clipped boundary, where s' says no more than that W was at least,
             or at most, something.
+        context, next_context
+            Where the system has contexts.
         """
         system = self.system
-        h, a = self._step(h), whole("action", a, 0, system.n_actions - 1)
-        moved = Transition(h, system.space.place("state", s), a, system.space.place("next state", next_s), disturbance)
+        h, a = system.step(h), whole("action", a, 0, system.n_actions - 1)
+        begin, end = system.place("state", s, context), system.place("next state", next_s, next_context)
+        moved = Transition(h, begin, a, end, disturbance)
         if not system.is_allowed(h, moved.s, a):
             raise ValueError(f"action {a} is not allowed in state {s} at step {h}")
         with self.lock:
             if not self.uses_residual:
-                self.update(Seen(h, system.space.index(moved.s), a, system.space.index(moved.s_next), 0, 0))
+                self.update(Seen(h, system.space.index(begin), a, system.space.index(end), 0, 0))
                 return
             reading = explain(system, self.told, moved, self.reads_censored)
             if reading.outside:
@@ -190,9 +202,6 @@ class Agent(HasState, ABC):
     def _choice(self, h: int, place: Any) -> int:
         """The action at a place (:meth:`ucbf.spaces.Space.place`); between points, that of the nearest."""
         return self.system.nearest_allowed(h, place, self.policy[h])
-
-    def _step(self, h: int) -> int:
-        return whole("step h", h, 0, self.system.horizon - 1)
 
     def _meet_outside(self, message: str) -> None:
         """A residual that the declared range excludes."""

@@ -38,7 +38,7 @@ class BlindAgent(CompiledAgent):
     def optimistic_table(self, knows_last: bool = False) -> dict[str, Any]:
         """q, value, policy and learned_steps at the start: the cap everywhere, or the known reward of the last step."""
         system, told, cap = self.system, self.told, self.units.cap
-        H = system.horizon
+        H = system.n_steps
         known = knows_last and system.last_step_is_known
         q = np.where(system.allowed, cap[:, None, None], -np.inf)
         if known:

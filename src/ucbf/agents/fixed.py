@@ -79,7 +79,7 @@ class Random(Agent):
 
     def __init__(self, system: System, *, seed: int = 0) -> None:
         super().__init__(system, seed=whole("seed", seed, 0))
-        self._count = np.zeros(system.horizon, np.int64)
+        self._count = np.zeros(system.n_steps, np.int64)
         self._policies = lru_cache(maxsize=2)(self._draw)
 
     @property

@@ -34,14 +34,16 @@ class InformedAgent(CompiledAgent):
         How f is repaired while acting, where ``model_error`` says that it is wrong: one of :mod:`ucbf.estimators`, its
         name, or a table of its name and parameters. None: f stays as told.
     renewal
-        "episode": the policy follows what is learned. "few": it is renewed only when the number of episodes has grown
-        by the factor 1 + eta, at most 1 + log(K)/log(1 + eta) times in K episodes.
+        "episode": the policy follows what is learned; where there is no end, every step. "few": it is renewed only when
+        the number of episodes (where there is no end, of periods) has grown by the factor 1 + eta, at most
+        1 + log(K)/log(1 + eta) times in K. None: "episode", but "few" for a planner where there is no end.
     eta
         For "few". None: for UCB-f 1/(2H(H+1)), for which the regret of Q-learning stays of the same order (Bai et al.
         2019); for UCBVI-f 0.05, since a plan is as good as the episodes it was made from, and regret grows by
         sqrt(1 + eta) at most.
     """
 
+    plans: ClassVar[bool]  # whether a renewal makes a plan
     averaged: ClassVar[str]  # the learner's array of what follows each after-state [H, X]
 
     def __init__(
@@ -49,13 +51,20 @@ class InformedAgent(CompiledAgent):
         system: System,
         *,
         estimator: Model | str | dict[str, Any] | None,
-        renewal: str,
+        renewal: str | None,
         eta: float | None,
         **params: Any,
     ) -> None:
+        if renewal is None:
+            renewal = "few" if getattr(system, "horizon", 1) is None and self.plans else "episode"
         eta = None if eta is None else real("eta", eta, 0, 1e6, open_low=True)
         self.model = Exact() if estimator is None else make_estimator(estimator)
         super().__init__(system, renewal=one_of("renewal", renewal, RENEWALS), eta=eta, estimator=None, **params)
+        if self.model.repairs and (system.horizon is None or system.n_contexts > 1):
+            raise ValueError(
+                f"{self.model.name} repairs f in systems with an end and without contexts only; state f exactly "
+                "(estimator=None), or give the system a horizon"
+            )
         if self.model.repairs and not system.space.is_line:
             raise ValueError(
                 f"{self.model.name} moves f by whole states on a line, and this system is a box; state f exactly "
@@ -110,23 +119,40 @@ class InformedAgent(CompiledAgent):
             self.model.follow(self.system, self.told, self.learner.model, self.learner.watch)
             super().renew()
 
-    def warm_start(self, disturbances: ArrayLike) -> None:
-        """Learn from a history of disturbances [K, H] alone, row by row; in a box [K, H, d]."""
-        read, H = integers if self.system.space.all_whole else numbers, self.system.horizon
+    def warm_start(self, disturbances: ArrayLike, contexts: ArrayLike | None = None) -> None:
+        """Learn from a history of disturbances [K, H] alone, row by row; in a box [K, H, d].
+
+        Where there is no end, H is the period. contexts: [K, H + 1], with the one that followed, where there are any
+        """
+        system = self.system
+        read, H = integers if system.space.all_whole else numbers, system.n_steps
         w: NDArray[Any] = read("disturbances", disturbances)
-        shape = (H,) if self.system.space.is_line else (H, self.system.space.n_axes)
+        shape = (H,) if system.space.is_line else (H, system.raw_space.n_axes)
         if w.ndim != 1 + len(shape) or w.shape[1:] != shape:
             kind = "[K, H]" if len(shape) == 1 else "[K, H, d]"
             raise ValueError(f"disturbances has shape {w.shape}; give {kind} = [K, {', '.join(map(str, shape))}]")
-        j, share = self.system.bins.spread(w.reshape(-1, *shape[1:]))
+        j, share = system.bins.spread(w.reshape(-1, *shape[1:]))
         j = np.ascontiguousarray(j[:, 0]).reshape(-1, H)
         share = np.ones((1, 1, 1)) if share.shape[1] == 1 else share.reshape(-1, H, share.shape[1])
+        now = self._contexts(contexts, len(j))
         with self.lock:
-            self._learn_history(j, share)
+            self._learn_history(now[:, :-1], j + now[:, 1:] * system.bins.n, share)
 
-    def _learn_history(self, j: NDArray[np.int64], share: NDArray[np.float64]) -> None:
-        loop.replay(self.told, self.learner, j, share)
-        if not self.model.repairs:
+    def _contexts(self, given: ArrayLike | None, K: int) -> NDArray[np.int64]:
+        """[K, H + 1] the contexts of a history; 0 where there are none."""
+        E, H = self.system.n_contexts, self.system.n_steps
+        if (given is None) != (E == 1):
+            raise TypeError(f"the system has {E} context(s), and contexts was {'not ' if given is None else ''}given")
+        if given is None:
+            return np.zeros((K, H + 1), np.int64)
+        contexts = integers("contexts", given)
+        if contexts.shape != (K, H + 1) or contexts.min(initial=0) < 0 or contexts.max(initial=0) >= E:
+            raise ValueError(f"contexts has shape {contexts.shape}; give [K, H + 1] = {(K, H + 1)} of 0..{E - 1}")
+        return contexts
+
+    def _learn_history(self, contexts: NDArray[np.int64], j: NDArray[np.int64], share: NDArray[np.float64]) -> None:
+        loop.replay(self.told, self.learner, contexts, j, share)
+        if not self.model.repairs and self.system.n_contexts == 1:
             watch.watch_history(self.told, self.learner.watch, j, share)
 
     @property
@@ -151,10 +177,10 @@ class InformedAgent(CompiledAgent):
                 f"censored=True hides W at the boundaries, and {self.model.name} needs it there; leave f as told "
                 "(estimator=None), or let W be measured"
             )
-        if not self.system.space.is_line:
+        if not self.system.tells_bounds:
             raise ValueError(
-                "censored=True needs states on a line; in a box what a boundary says of W is not used yet: let W be "
-                "measured"
+                "censored=True needs whole axes and a W that acts on one of them; elsewhere what a boundary says of W "
+                "is not used yet: let W be measured"
             )
         if not self.reads_censored:
             warnings.warn(
@@ -165,10 +191,22 @@ class InformedAgent(CompiledAgent):
             )
         return True
 
-    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
+    def observe(
+        self,
+        h: int,
+        s: Any,
+        a: int,
+        next_s: Any,
+        disturbance: Any = None,
+        context: int | None = None,
+        next_context: int | None = None,
+    ) -> None:
         """As :meth:`Agent.observe`; now and then the model is checked, and a warning given if it is contradicted."""
-        super().observe(h, s, a, next_s, disturbance)
-        if h == self.system.horizon - 1 and int(self.learner.watch.steps[0, -1, watch.SEEN]) % CHECK_EVERY == 0:
+        super().observe(h, s, a, next_s, disturbance, context, next_context)
+        if (
+            self.system.step(h) == self.system.n_steps - 1
+            and int(self.learner.watch.steps[0, -1, watch.SEEN]) % CHECK_EVERY == 0
+        ):
             self.warn_if_contradicted()
 
     def warn_if_contradicted(self) -> None:
@@ -237,7 +275,7 @@ class InformedAgent(CompiledAgent):
     def q_at(self, h: int, states: Any) -> NDArray[np.float64]:
         """[N, A] at states [N, d] of a box, also between points; -inf where an action does not exist."""
         self.renew()
-        h = self._step(h)
+        h = self.system.step(h)
         return self._q_between(h, states) + self._weight_and_bonus(h)[1] * self.units.scale
 
     def _weight_and_bonus(self, h: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ucbf.agents.informed import InformedAgent
-from ucbf.bonuses import LARGEST_SCALE, bonus_of, scale_of
+from ucbf.bonuses import LARGEST_SCALE, bonus_of, effective_discount, effective_horizon, scale_of
 from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
 from ucbf.kernels import averaged
@@ -39,7 +39,8 @@ class UCBf(InformedAgent):
     bonus
         "theorem", "online", "experiment" or "published": :mod:`ucbf.bonuses`.
     clock
-        What n counts: "episode" (the paper's text) or "update" (the authors' code), n = (k-1)H + h + 1.
+        What n counts: "episode" (the paper's text) or "update" (the authors' code), n = (k-1)H + h + 1. Where there is
+        no end, always the steps of a kind that were seen.
     d
         For the bonus "online": an estimate of f improves like sqrt(d/k).
     estimator, renewal, eta
@@ -51,6 +52,7 @@ class UCBf(InformedAgent):
     """
 
     name = "UCB-f"
+    plans = False
     averaged = "average"
 
     def __init__(
@@ -63,7 +65,7 @@ class UCBf(InformedAgent):
         clock: str = "update",
         d: float = 1.0,
         estimator: Model | str | dict[str, Any] | None = None,
-        renewal: str = "episode",
+        renewal: str | None = None,
         eta: float | None = None,
     ) -> None:
         c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
@@ -84,7 +86,10 @@ class UCBf(InformedAgent):
                 "renewal='few' keeps a table of actions, but between the points of continuous axes UCB-f acts by its "
                 "averages, which every step changes; use renewal='episode', or UCBVI-f"
             )
-        H, S, cap = system.horizon, system.n_states, self.units.cap
+        H, S, E = system.n_steps, system.n_states, system.n_contexts
+        cap, discount = self.units.cap, system.discount
+        if system.horizon is None:
+            clock, discount = "episode", effective_discount(system)
         chosen = bonus_of(bonus, system, self.units, c=c, p=p, d=d if bonus == "online" else 0.0)
         if self.model.repairs:
             chosen = chosen._replace(floor=0.0)
@@ -93,26 +98,30 @@ class UCBf(InformedAgent):
         parts = self.attached(law, np.zeros(law.shape))
         self.learner = learner = averaged.UCBfState(
             average=np.zeros((H, self.told.n_after)),
-            weight=np.zeros(H),
-            bonus=np.array(cap),
+            weight=np.zeros((H, E)),
+            bonus=np.repeat(cap[:, None], E, axis=1),
             value=np.vstack([np.tile(cap[:, None], S), self.told.terminal]),
-            visits=np.zeros(H, np.int64),
+            visits=np.zeros((H, E), np.int64),
             policy=system.allowed.argmax(axis=2),
             width=chosen.width,
             floor=chosen.floor,
             cap=cap,
             by_update=clock == "update",
             learned_steps=H - 1 if known else H,
+            span=float(H) if system.horizon is not None else effective_horizon(system),
+            discount=discount,
             made=np.zeros(1, np.int64),
             **parts,
         )
-        if known:
+        if system.horizon is None:
+            learner.value[-1] = learner.value[0]
+        for e in range(E if known else 0):
             learner.weight[-1], learner.bonus[-1] = 1, 0
             learner.average[-1] = self.paid_at_the_end
-            averaged.ucb_f_greedy(self.told, learner, H - 1, True)
+            averaged.ucb_f_greedy(self.told, learner, H - 1, e, True)
 
     def _weight_and_bonus(self, h: int) -> tuple[float, float]:
-        return float(self.learner.weight[h]), float(self.learner.bonus[h])
+        return float(self.learner.weight[h, 0]), float(self.learner.bonus[h, 0])
 
     def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
         """How far from optimal the policy can be: Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states.

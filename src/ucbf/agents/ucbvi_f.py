@@ -12,6 +12,7 @@ from ucbf.certificates import FORMS, Certificate, Evidence, bracket
 from ucbf.checks import one_of, real
 from ucbf.disturbance import Disturbance
 from ucbf.kernels import planned, watch
+from ucbf.kernels.endless import SETTLED, End, NoEnd
 from ucbf.kernels.seen import Seen
 from ucbf.laws import Counts, Law, make_law
 from ucbf.models import Model
@@ -53,6 +54,7 @@ class UCBVIf(InformedAgent):
     """
 
     name = "UCBVI-f"
+    plans = True
     averaged = "ahead"
 
     def __init__(
@@ -64,7 +66,7 @@ class UCBVIf(InformedAgent):
         prior: Disturbance | None = None,
         prior_weight: float = 1.0,
         estimator: Model | str | dict[str, Any] | None = None,
-        renewal: str = "episode",
+        renewal: str | None = None,
         eta: float | None = None,
     ) -> None:
         if law is None:
@@ -84,15 +86,16 @@ class UCBVIf(InformedAgent):
             raise ValueError(
                 f"{self.model.name} needs W counted, and {self.knowledge.name} does it in another way; leave one out"
             )
-        H, S = system.horizon, system.n_states
-        counts = self.knowledge.attach(system.bins, H)
+        H, S, E = system.n_steps, system.n_states, system.n_contexts
+        counts = self.knowledge.attach(system.bins, H, E)
         first = self.knowledge.prior
         parts = self.attached(counts.counts if self.model.repairs else first, first)
         self.learner = planned.UCBVIfState(
             law=counts,
+            end=NoEnd(SETTLED) if system.horizon is None else End(self.told.terminal),
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
-            visits=np.zeros(H, np.int64),
+            visits=np.zeros((H, E), np.int64),
             policy=system.allowed.argmax(axis=2),
             raw=np.zeros(len(self.told.next_state)),
             stale=np.ones(1, np.int64),
@@ -116,8 +119,8 @@ class UCBVIf(InformedAgent):
             raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
         if not self.system.same_disturbances(system):
             raise ValueError(
-                f"the other system has W in {system.residuals} over {system.horizon} steps, this one in "
-                f"{self.system.residuals} over {self.system.horizon}; declare the same disturbance_range and horizon"
+                f"the other system has W in {system.residuals} over {system.n_steps} steps, this one in "
+                f"{self.system.residuals} over {self.system.n_steps}; declare the same disturbance_range and horizon"
             )
         if self.model.repairs:
             raise ValueError("an agent that repairs f cannot be moved: another system has another f")
@@ -136,8 +139,8 @@ class UCBVIf(InformedAgent):
         super().update_between(seen, share)
         self.knowledge.notice(seen, share)
 
-    def _learn_history(self, j: NDArray[np.int64], share: NDArray[np.float64]) -> None:
-        super()._learn_history(j, share)
+    def _learn_history(self, contexts: NDArray[np.int64], j: NDArray[np.int64], share: NDArray[np.float64]) -> None:
+        super()._learn_history(contexts, j, share)
         self.knowledge.notice_all(j, share)
 
     def renew(self) -> None:
@@ -158,13 +161,13 @@ class UCBVIf(InformedAgent):
     @property
     def reads_censored(self) -> bool:
         """Whether it learns from what a boundary says of a W that it hides; not while f is being repaired."""
-        return self.knowledge.reads_censored and not self.model.repairs and self.system.space.is_line
+        return self.knowledge.reads_censored and not self.model.repairs and self.system.tells_bounds
 
     @property
     def law(self) -> Disturbance:
         """The distribution of W as it is believed now; where nothing was seen, all that may occur alike."""
         self.renew()
-        return Disturbance.over(self.system.bins, self.knowledge.believed())
+        return Disturbance.over(self.system.bins, self.knowledge.believed(), self.system.n_contexts)
 
     @property
     def plan(self) -> Plan:

@@ -9,7 +9,7 @@ from ucbf.kernels.backward import take_best
 from ucbf.kernels.jit import inlined, inner, unsigned
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
-from ucbf.kernels.seen import Seen, nearest
+from ucbf.kernels.seen import Seen, context_of, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
 
@@ -19,16 +19,18 @@ class UCBfState(NamedTuple):
 
     model: Any  # what is known of f: one of ucbf.kernels.models
     average: Floats  # [H, X] running average of landing(x + w) + γ V_{h+1}(boundary(x + w))
-    weight: Floats  # [H] ρ: the weight that the reward has got so far, 1 once α was 1
-    bonus: Floats  # [H] running average of the bonuses, with what is left of the initial value
+    weight: Floats  # [H, E] ρ: the weight that the reward has got so far, 1 once α was 1
+    bonus: Floats  # [H, E] running average of the bonuses, with what is left of the initial value
     value: Floats  # [H+1, S]
-    visits: Ints  # [H] updates of each step
+    visits: Ints  # [H, E] updates of each step and context
     policy: Ints  # [H, S]
     width: Floats  # [H] the bonus is width / sqrt(n) + floor
     floor: float
     cap: Floats  # [H] the largest possible return
     by_update: bool  # the clock n: (k-1)H + h + 1 if true, else k
     learned_steps: int  # H, or H-1 if the last step is known
+    span: float  # the H of the learning rate (H+1)/(H+n); where there is no end, the effective one
+    discount: float  # γ; where the average counts, that of the effective horizon
     watch: Watch
     eta: float  # the policy is renewed when the episodes have grown by 1 + eta; 0: it follows every update
     due: Ints  # [1] the episode before which the policy is renewed
@@ -40,57 +42,62 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, seen: Seen, share: Floats)
     """Replay the disturbance of a transition at every state and action of its step."""
     if seen.low < seen.high:
         learner.watch.unused[CENSORED] += 1
-    j = min(max(nearest(seen), 0), told.n_residuals - 1)
+    j = min(max(nearest(told, seen), 0), told.n_residuals - 1)
     if learn_pair(told, learner.model, seen):
         watch(told, learner.watch, seen.h, seen.s, seen.a, j, share)
-    return replay_everywhere(told, learner, seen.h, j, share)
+    return replay_everywhere(told, learner, seen.h, context_of(told, seen.s), j, share)
 
 
 @inlined
-def ucb_f_learn(told: Mechanics, learner: UCBfState, h: int, j: int, share: Floats) -> bool:
+def ucb_f_learn(told: Mechanics, learner: UCBfState, h: int, e: int, j: int, share: Floats) -> bool:
     """The same with a disturbance of which neither state nor action is known."""
     learn_disturbance(learner.model, h, j)
-    return replay_everywhere(told, learner, h, j, share)
+    return replay_everywhere(told, learner, h, e, j, share)
 
 
 @inlined
-def replay_everywhere(told: Mechanics, learner: UCBfState, h: int, j: int, share: Floats) -> bool:
+def replay_everywhere(told: Mechanics, learner: UCBfState, h: int, e: int, j: int, share: Floats) -> bool:
     """Algorithm 1, lines 8-14. Where f as believed may change, values wait for the next episode."""
     if h >= learner.learned_steps:
         return False
-    average_in(told, learner, h, j, share)
+    average_in(told, learner, h, e, j, share)
     if may_change(learner.model):
         return False
-    return ucb_f_greedy(told, learner, h, learner.eta == 0)
+    return ucb_f_greedy(told, learner, h, e, learner.eta == 0)
 
 
 @inlined
-def average_in(told: Mechanics, learner: UCBfState, h: int, j: int, share: Floats) -> None:
-    """What disturbance j says of every after-state of step h, averaged in."""
-    H = told.horizon
-    learner.visits[h] += 1
-    n = (learner.visits[h] - 1) * H + h + 1 if learner.by_update else learner.visits[h]
+def average_in(told: Mechanics, learner: UCBfState, h: int, e: int, j: int, share: Floats) -> None:
+    """What disturbance j says of every after-state of step h and context e, averaged in."""
+    H = learner.span
+    learner.visits[h, e] += 1
+    n = (learner.visits[h, e] - 1) * told.horizon + h + 1 if learner.by_update else learner.visits[h, e]
     alpha = (H + 1) / (H + n)
     bonus = learner.width[h] / math.sqrt(n) + learner.floor
-    learner.weight[h] = (1 - alpha) * learner.weight[h] + alpha
-    learner.bonus[h] = (1 - alpha) * learner.bonus[h] + alpha * bonus
+    learner.weight[h, e] = (1 - alpha) * learner.weight[h, e] + alpha
+    learner.bonus[h, e] = (1 - alpha) * learner.bonus[h, e] + alpha * bonus
     average, landing, d, kept = learner.average, told.landing, h % len(told.landing), 1 - alpha
-    length = unsigned(told.n_after // len(told.rows))
+    length, runs = unsigned(told.n_after // len(told.rows)), len(told.rows) // told.n_contexts
     for c in range(len(share)):
         move, weight = told.offsets[j + told.bin_corners[c]], alpha * share[c]
-        for k in range(len(told.rows)):
+        for k in range(e * runs, (e + 1) * runs):
             z, first = unsigned(told.rows[k] + move), unsigned(k) * length
             for x in range(length):
-                target = landing[d, z + x] + told.discount * learner.value[h + 1, told.next_state[z + x]]
+                target = landing[d, z + x] + learner.discount * learner.value[h + 1, told.next_state[z + x]]
                 average[h, first + x] = kept * average[h, first + x] + weight * target
         kept = 1.0
 
 
 @inlined
-def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int, act: bool) -> bool:
-    """Renew the value of step h, and its policy if ``act``; whether the policy changed."""
-    weight, bonus, cap = learner.weight[h], learner.bonus[h], learner.cap[h]
-    return take_best(told, learner.model, learner.average, learner.value, learner.policy, h, weight, bonus, cap, act)
+def ucb_f_greedy(told: Mechanics, learner: UCBfState, h: int, e: int, act: bool) -> bool:
+    """Renew the values of context e at step h, and its policy if ``act``; whether the policy changed."""
+    weight, bonus, cap = learner.weight[h, e], learner.bonus[h, e], learner.cap[h]
+    average, value, policy = learner.average, learner.value, learner.policy
+    changed = take_best(told, learner.model, average, value, policy, h, weight, bonus, cap, act, e)
+    if told.endless and h == 0:  # what comes after the last step of a period
+        for s in range(value.shape[1]):
+            value[told.horizon, s] = value[0, s]
+    return changed
 
 
 @inlined
@@ -98,7 +105,10 @@ def is_due(visits: Ints, due: Ints, eta: float) -> bool:
     """Whether to renew the policy: always, or when the episodes have grown by the factor 1 + eta."""
     k = 1
     for h in range(len(visits)):
-        k = max(k, visits[h] + 1)
+        n = 1
+        for e in range(visits.shape[1]):
+            n += visits[h, e]
+        k = max(k, n)
     if eta > 0 and k < due[0]:
         return False
     due[0] = max(k + 1, math.ceil(k * (1 + eta)))
@@ -113,14 +123,16 @@ def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
         return top
     due = is_due(learner.visits, learner.due, learner.eta)
     if due:
-        learner.made[0] = learner.visits[0]
+        learner.made[0] = learner.visits[0, 0]
         for h in range(told.horizon):
-            learner.made[0] = min(learner.made[0], learner.visits[h])
+            for e in range(told.n_contexts):
+                learner.made[0] = min(learner.made[0], learner.visits[h, e])
         move_average(told, learner.average, -refit(told, learner.model, learner.watch))
     for h in range(told.horizon if due or waits else 0):
-        value_pairs(told, learner.model, learner.average, h, learner.weight[h])
-        if ucb_f_greedy(told, learner, h, due):
-            top = h
+        value_pairs(told, learner.model, learner.average, h, learner.weight[h, 0])
+        for e in range(told.n_contexts):
+            if ucb_f_greedy(told, learner, h, e, due):
+                top = h
     return top
 
 

@@ -7,8 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ucbf.kernels.jit import compiled, inlined, unsigned
-from ucbf.kernels.models import value_pairs, with_ahead
+from ucbf.kernels.models import may_change, value_pairs, with_ahead
+from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
+
+BLOCK = 512  # after-states
+SPARSE = 4  # after-states for each state
 
 
 class Arena(NamedTuple):
@@ -17,7 +21,7 @@ class Arena(NamedTuple):
     mechanics: Mechanics
     model: Any  # its f, as one of ucbf.kernels.models
     j: Ints  # [n] how far each disturbance that occurs moves
-    pmf: Floats  # [1 or H, n] their probabilities
+    pmf: Floats  # [L, n] their probabilities; a row a context of every step, or of all
     start: Floats  # [S] law of the first state
     best: float  # V* averaged over the first state
     raw: Floats  # [Z] room for what follows each raw next state
@@ -28,20 +32,49 @@ class Arena(NamedTuple):
 def expect(m: Mechanics, h: int, moves: Ints, law: Floats, value: Floats, raw: Floats, ahead: Floats, row: int) -> None:
     """ahead[row, x] = E[landing_h(z) + γ V_{h+1}(next_state(z))], z = x + W_h, for every after-state x.
 
-    moves: [n] how far each disturbance moves; law: [1 or H, n] their probabilities; value: [H+1, S]; raw: [Z] room
+    moves: [n] how far each disturbance moves; law: [L, n] their probabilities, :func:`row_of`; value: [H+1, S]
+    raw: [Z] room
     """
-    d, p, length = h % len(m.landing), h % len(law), unsigned(m.n_after // len(m.rows))
-    for z in range(len(raw)):
-        raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
+    fill(m, h, value, raw)
     for x in range(m.n_after):
         ahead[row, x] = 0
-    for i in range(len(moves)):
-        probability = law[p, i]
-        if probability > 0:
-            for k in range(len(m.rows)):
-                begin, first = unsigned(m.rows[k] + moves[i]), unsigned(k) * length
-                for x in range(length):
-                    ahead[row, first + x] += probability * raw[begin + x]
+    length, runs = unsigned(m.n_after // len(m.rows)), len(m.rows) // m.n_contexts
+    if m.stride < BLOCK:
+        for e in range(m.n_contexts):
+            p = row_of(m, len(law), h, e)
+            for i in range(len(moves)):
+                if law[p, i] > 0:
+                    for k in range(e * runs, (e + 1) * runs):
+                        begin, first = unsigned(m.rows[k] + moves[i]), unsigned(k) * length
+                        add_run(ahead, row, first, raw, begin, length, law[p, i])
+        return
+    # What W reaches from one after-state is far apart: taken a block at a time, it stays in the cache.
+    stride = unsigned(m.stride)
+    for k in range(len(m.rows)):
+        p = row_of(m, len(law), h, k // runs)
+        for t in range(0, m.stride, BLOCK):
+            block = unsigned(min(BLOCK, m.stride - t))
+            for y in range(length // stride):
+                first = unsigned(y) * stride + unsigned(t)
+                for i in range(len(moves)):
+                    if law[p, i] > 0:
+                        begin = unsigned(m.rows[k] + moves[i]) + first
+                        add_run(ahead, row, unsigned(k) * length + first, raw, begin, block, law[p, i])
+
+
+@inlined
+def fill(m: Mechanics, h: int, value: Floats, raw: Floats) -> None:
+    """raw[z] = landing_h(z) + γ V_{h+1}(next_state(z)) for every raw next state z."""
+    d = h % len(m.landing)
+    for z in range(len(raw)):
+        raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
+
+
+@inlined
+def add_run(ahead: Floats, row: int, first: int, raw: Floats, begin: int, length: int, probability: float) -> None:
+    """Add what a disturbance leads to from a run of after-states."""
+    for x in range(length):
+        ahead[row, first + x] += probability * raw[begin + x]
 
 
 @inlined
@@ -56,10 +89,14 @@ def take_best(
     bonus: float,
     cap: float,
     act: bool,
+    e: int,
 ) -> bool:
-    """V_h(s) = min(cap, max_a weight r + what follows + bonus), and its policy if ``act``; whether that changed."""
-    f, r, changed = h % len(m.after), h % len(m.reward), False
-    for s in range(m.after.shape[1]):
+    """V_h(s) = min(cap, max_a weight r + what follows + bonus), and its policy if ``act``; whether that changed.
+
+    e: the context whose states are meant
+    """
+    f, r, changed, S = h % len(m.after), h % len(m.reward), False, m.after.shape[1] // m.n_contexts
+    for s in range(e * S, (e + 1) * S):
         best, best_a = -np.inf, 0
         for a in range(m.after.shape[2]):
             q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, h)
@@ -84,8 +121,9 @@ def induction(
     for h in range(m.horizon - 1, -1, -1):
         expect(m, h, moves, law, value, raw, ahead, h)
         value_pairs(m, model, ahead, h, 1.0)
-        if take_best(m, model, ahead, value, policy, h, 1.0, 0.0, np.inf, True) and top < 0:
-            top = h
+        for e in range(m.n_contexts):
+            if take_best(m, model, ahead, value, policy, h, 1.0, 0.0, np.inf, True, e) and top < 0:
+                top = h
     return top
 
 
@@ -100,13 +138,33 @@ def plan(
 @inlined
 def evaluate(arena: Arena, policy: Ints, v: Floats, top: int) -> None:
     """Values of ``policy`` at steps top..0, given those of the later steps. v: [H+1, S], policy: [H, S]."""
-    m = arena.mechanics
     for h in range(top, -1, -1):
-        expect(m, h, arena.j, arena.pmf, v, arena.raw, arena.ahead, 0)
-        f, r = h % len(m.after), h % len(m.reward)
-        for s in range(v.shape[1]):
+        follow(arena.mechanics, arena.model, arena.j, arena.pmf, v, arena.ahead, policy, arena.raw, h)
+
+
+@inlined
+def follow(
+    m: Mechanics, model: Any, moves: Ints, law: Floats, v: Floats, ahead: Floats, policy: Ints, raw: Floats, h: int
+) -> None:
+    """Values of ``policy`` at step h, given those of the next. Other arguments: as of :func:`induction`.
+
+    Where there are many more after-states than states, only those that the policy leads to are looked at.
+    """
+    f, r, row, S = h % len(m.after), h % len(m.reward), h % len(ahead), v.shape[1]
+    if len(m.corners) > 1 or m.n_after < SPARSE * S or may_change(model):
+        expect(m, h, moves, law, v, raw, ahead, row)
+        value_pairs(m, model, ahead, h, 1.0)
+        for s in range(S):
             a = policy[h, s]
-            v[h, s] = with_ahead(m, arena.model, m.reward[r, s, a], h, f, s, a, arena.ahead, 0)
+            v[h, s] = with_ahead(m, model, m.reward[r, s, a], h, f, s, a, ahead, row)
+        return
+    fill(m, h, v, raw)
+    for s in range(S):
+        a, p, total = policy[h, s], row_of(m, len(law), h, context_of(m, s)), 0.0
+        z = raw_of(m, m.after[f, s, a])
+        for i in range(len(moves)):
+            total += law[p, i] * raw[z + moves[i]]
+        v[h, s] = m.reward[r, s, a] + total
 
 
 @inlined

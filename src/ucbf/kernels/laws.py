@@ -6,13 +6,14 @@ import math
 from typing import NamedTuple
 
 from ucbf.kernels.jit import by_type, compiled, inlined
-from ucbf.kernels.seen import Seen
+from ucbf.kernels.seen import Seen, context_of, row_of
 from ucbf.kernels.types import Floats, Mechanics
 
 ENOUGH = 10.0  # hidden disturbances for each that was seen
 PASSES = 500  # over a law that both boundaries hide, at most
 
-# add(told, law, h, j, share): take in a disturbance; between bins it is shared out, [B], among those that begin with j.
+# add(told, law, h, e, j, share): take in a disturbance of step h and context e; between bins it is shared out, [B],
+# among those that begin with j.
 add = by_type(1)
 # add_censored(told, law, seen): take in what a boundary says of one that it hides.
 add_censored = by_type(1)
@@ -27,7 +28,7 @@ class Given(NamedTuple):
 
 
 @inlined
-def given_add(told: Mechanics, law: Given, h: int, j: int, share: Floats) -> None:
+def given_add(told: Mechanics, law: Given, h: int, e: int, j: int, share: Floats) -> None:
     """Nothing to do: it is told in Python."""
 
 
@@ -53,9 +54,9 @@ class Counts(NamedTuple):
 
 
 @inlined
-def counts_add(told: Mechanics, law: Counts, h: int, j: int, share: Floats) -> None:
-    """Count disturbance j of step h, or its shares of the bins around it."""
-    row = h % len(law.counts)
+def counts_add(told: Mechanics, law: Counts, h: int, e: int, j: int, share: Floats) -> None:
+    """Count disturbance j of step h and context e, or its shares of the bins around it."""
+    row = row_of(told, len(law.counts), h, e)
     for c in range(len(share)):
         law.counts[row, j + told.bin_corners[c]] += share[c]
 
@@ -63,8 +64,8 @@ def counts_add(told: Mechanics, law: Counts, h: int, j: int, share: Floats) -> N
 @inlined
 def counts_add_censored(told: Mechanics, law: Counts, seen: Seen) -> None:
     """Count W <= high at the lower boundary, W >= low at the upper one."""
-    row = seen.h % len(law.counts)
-    if seen.s_next > 0:
+    row = row_of(told, len(law.counts), seen.h, context_of(told, seen.s))
+    if seen.low > 0 if told.searches else seen.s_next > 0:
         law.above[row, seen.low] += 1
     elif told.after.shape[1] > 1:  # else both boundaries are one, and it says nothing
         law.below[row, seen.high] += 1

@@ -15,8 +15,8 @@ from ucbf.kernels.types import Floats, Ints, Mechanics
 # update(told, learner, seen, share) -> bool: take one transition in; whether the policy of its step changed.
 # share: [B] how a disturbance between bins is shared out among those that begin with seen.low; [1] where all are whole.
 update = by_type(1)
-# learn(told, learner, h, j, share) -> bool: the same with a disturbance of which neither state nor action is known, for
-# learners that are told f.
+# learn(told, learner, h, e, j, share) -> bool: the same with a disturbance of step h and context e of which neither
+# state nor action is known, for learners that are told f.
 learn = by_type(1)
 # renew(told, learner) -> int: prepare the policy of the next episode; the last step that changed, or -1.
 renew = by_type(1, merged=False)

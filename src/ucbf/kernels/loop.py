@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
+from ucbf.kernels.endless import evaluate as evaluate_endless
+from ucbf.kernels.endless import worth
 from ucbf.kernels.jit import compiled, inlined
 from ucbf.kernels.learners import learn, renew, update
-from ucbf.kernels.seen import Seen, explain, raw_of
+from ucbf.kernels.seen import Seen, context_of, explain, raw_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
@@ -18,14 +20,14 @@ class Draws(NamedTuple):
     """What befalls K episodes, drawn before the first."""
 
     starts: Ints  # [K] first states
-    j: Ints  # [K, H] how far disturbances move, among the raw next states of the world
-    measured: Ints  # [K, H] their indices among those that the learner tells apart
+    j: Ints  # [K, H, E] how far disturbances move, among the raw next states of the world, if the context is e
+    measured: Ints  # [K, H, E] their indices among those that the learner tells apart
     censored: bool  # whether boundaries hide them from the learner
 
 
 @inlined
 def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions: Ints) -> float:
-    """One episode. j: [H] disturbances; states: [H+1] and actions: [H] are filled; returns the discounted return."""
+    """One episode. j: [H, E] disturbances; states: [H+1] and actions: [H] are filled; returns the discounted return."""
     m = arena.mechanics
     collected: float = 0.0
     weight = 1.0
@@ -34,7 +36,7 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
         s = states[h]
         a = policy[h, s]
         x = m.after[h % len(m.after), s, a]
-        z = raw_of(m, x) + j[h]
+        z = raw_of(m, x) + j[h, context_of(m, s)]
         actions[h] = a
         states[h + 1] = m.next_state[z]
         collected += weight * (m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z])
@@ -95,10 +97,54 @@ def run(
                 top = h
 
 
+@compiled
+def run_on(
+    arena: Arena,
+    told: Mechanics,
+    learner: Any,
+    draws: Draws,
+    first: int,
+    v: Floats,
+    acted: Ints,
+    at: Ints,
+    now: Floats,
+    gap: Floats,
+    reward: Floats,
+    switched: NDArray[np.bool_],
+) -> None:
+    """Where there is no end: act and learn, step by step.
+
+    draws: [T, 1, E], its first step being step ``first`` of the run
+    at: [1] the state; now: [3] the gap of the policy ``acted``, how exact it has to be, and in how many sweeps
+    gap, reward, switched: [T], filled here
+    """
+    m, changed, whole = arena.mechanics, first == 0, told.whole
+    for t in range(len(gap)):
+        h, s = (first + t) % m.horizon, at[0]
+        changed |= renew(told, learner) >= 0
+        switched[t] = changed and replace_policy(acted, learner.policy)
+        if switched[t] or first + t == 0:
+            now[0] = gap_without_end(arena, acted, v, now)
+        a = acted[h, s]
+        z = raw_of(m, m.after[h % len(m.after), s, a]) + draws.j[t, 0, context_of(m, s)]
+        gap[t], reward[t] = now[0], m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z]
+        at[0] = m.next_state[z]
+        measured = draws.measured[t, 0, context_of(told, s)]
+        changed = update(told, learner, explain(told, h, s, a, at[0], measured, draws.censored), whole)
+
+
+@compiled
+def gap_without_end(arena: Arena, policy: Ints, v: Floats, now: Floats) -> float:
+    """How much less a policy is worth than the best; v: [H+1, S], from where the last one ended. now: as of run_on."""
+    evaluate_endless(arena, policy, v, now[1], int(now[2]))
+    return arena.best - worth(arena, v)
+
+
 @inlined
 def seen_at(told: Mechanics, draws: Draws, k: int, h: int, states: Ints, actions: Ints) -> Seen:
     """What the learner sees of step h of an episode."""
-    return explain(told, h, states[h], actions[h], states[h + 1], draws.measured[k, h], draws.censored)
+    measured = draws.measured[k, h, context_of(told, states[h])]
+    return explain(told, h, states[h], actions[h], states[h + 1], measured, draws.censored)
 
 
 @inlined
@@ -126,11 +172,11 @@ def run_renewal(told: Mechanics, learner: Any) -> int:
 
 
 @compiled
-def replay(told: Mechanics, learner: Any, j: Ints, share: Floats) -> None:
-    """Learn from disturbances alone. j: [K, H]; share: [K, H, B], or [1, 1, 1] where all are whole."""
+def replay(told: Mechanics, learner: Any, contexts: Ints, j: Ints, share: Floats) -> None:
+    """Learn from disturbances alone. contexts, j: [K, H]; share: [K, H, B], or [1, 1, 1] where all are whole."""
     for k in range(j.shape[0]):
         for h in range(j.shape[1]):
-            learn(told, learner, h, j[k, h], share[k % len(share), h % share.shape[1]])
+            learn(told, learner, h, contexts[k, h], j[k, h], share[k % len(share), h % share.shape[1]])
 
 
 @compiled

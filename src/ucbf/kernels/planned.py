@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ucbf.kernels.averaged import is_due
-from ucbf.kernels.backward import induction
+from ucbf.kernels.endless import plan_ahead
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.laws import add, add_censored, believe
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, refit
-from ucbf.kernels.seen import Seen
+from ucbf.kernels.seen import Seen, context_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
 
@@ -20,9 +20,10 @@ class UCBVIfState(NamedTuple):
 
     law: Any  # what is known of W: one of ucbf.kernels.laws
     model: Any  # what is known of f: one of ucbf.kernels.models
+    end: Any  # whether there is one: one of ucbf.kernels.endless
     ahead: Floats  # [H, X] expectation of landing(x + w) + γ V_{h+1}(boundary(x + w))
     value: Floats  # [H+1, S]
-    visits: Ints  # [H]
+    visits: Ints  # [H, E]
     policy: Ints  # [H, S]
     raw: Floats  # [Z] room for what follows each raw next state
     stale: Ints  # [1] whether anything was seen since the last plan
@@ -41,18 +42,18 @@ def ucbvi_f_update(told: Mechanics, learner: UCBVIfState, seen: Seen, share: Flo
         j = min(max(seen.low, 0), told.n_residuals - 1)
         if learn_pair(told, learner.model, seen):
             watch(told, learner.watch, seen.h, seen.s, seen.a, j, share)
-        add(told, learner.law, seen.h, j, share)
-    learner.visits[seen.h] += 1
+        add(told, learner.law, seen.h, context_of(told, seen.s), j, share)
+    learner.visits[seen.h, context_of(told, seen.s)] += 1
     learner.stale[0] = 1
     return False
 
 
 @inlined
-def ucbvi_f_learn(told: Mechanics, learner: UCBVIfState, h: int, j: int, share: Floats) -> bool:
-    """Take in disturbance j of step h."""
+def ucbvi_f_learn(told: Mechanics, learner: UCBVIfState, h: int, e: int, j: int, share: Floats) -> bool:
+    """Take in disturbance j of step h and context e."""
     learn_disturbance(learner.model, h, j)
-    add(told, learner.law, h, j, share)
-    learner.visits[h] += 1
+    add(told, learner.law, h, e, j, share)
+    learner.visits[h, e] += 1
     learner.stale[0] = 1
     return False
 
@@ -65,9 +66,11 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     learner.stale[0] = 0
     refit(told, learner.model, learner.watch)
     believe(learner.law, True)
-    return induction(
-        told, learner.model, told.offsets, learner.law.law, learner.value, learner.ahead, learner.policy, learner.raw
+    law, model = learner.law.law, learner.model
+    top: int = plan_ahead(
+        told, learner.end, model, told.offsets, law, learner.value, learner.ahead, learner.policy, learner.raw
     )
+    return top
 
 
 registered(UCBVIfState, ucbvi_f_update, ucbvi_f_renew)

@@ -33,7 +33,9 @@ def explain(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int,
     The transition is believed wherever it determines W. At a boundary that hides W, ``measured`` serves, its index, or
     else, if ``censored``, the bounds that the next state gives.
     """
-    if len(told.bins) > 1:
+    if told.searches:
+        if censored:
+            return find_bounds(told, h, s, a, s_next, measured)
         j = find_residual(told, h, s, a, s_next, measured)
         return Seen(h, s, a, s_next, j, j)
     return explain_residual(told, h, s, a, s_next, residual_of(told, told.after, h, s, a, s_next), measured, censored)
@@ -58,9 +60,9 @@ def explain_residual(
 
 
 @inlined
-def nearest(seen: Seen) -> int:
+def nearest(told: Mechanics, seen: Seen) -> int:
     """W, or where it is censored the nearest that explains the transition."""
-    return seen.high if seen.s_next == 0 else seen.low
+    return seen.high if (seen.low == 0 if told.searches else seen.s_next == 0) else seen.low
 
 
 @inlined
@@ -83,6 +85,16 @@ def find_residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured
 
 
 @inlined
+def find_bounds(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> Seen:
+    """The first and the last disturbance that lead to s_next; ``measured``, if none does."""
+    z, low, high = raw_of(told, told.after[h % len(told.after), s, a]), -1, -1
+    for j in range(told.n_residuals):
+        if told.next_state[z + told.offsets[j]] == s_next:
+            low, high = j if low < 0 else low, j
+    return Seen(h, s, a, s_next, low if low >= 0 else measured, high if low >= 0 else measured)
+
+
+@inlined
 def raw_of(m: Mechanics, x: int) -> int:
     """The index of an after-state among the raw next states, before the disturbance moves it."""
     if len(m.rows) == 1:
@@ -99,3 +111,16 @@ def landed(told: Mechanics, h: int, s: int, a: int, j: int) -> float:
     z = raw_of(told, told.after[h % len(told.after), s, a]) + told.offsets[j]
     paid: float = told.landing[h % len(told.landing), z]
     return paid
+
+
+@inlined
+def context_of(told: Mechanics, s: int) -> int:
+    """The context of a state index."""
+    context: int = s // (told.after.shape[1] // told.n_contexts)
+    return context
+
+
+@inlined
+def row_of(m: Mechanics, rows: int, h: int, e: int) -> int:
+    """Which row of a table of distributions is that of step h and context e; steps may share one."""
+    return h % (rows // m.n_contexts) * m.n_contexts + e

@@ -79,7 +79,9 @@ def coordinate(told: Mechanics, k: int, j: int, share: Floats) -> float:
 
 @inlined
 def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int, share: Floats) -> None:
-    """Compare residual j of a pair with those of its step so far."""
+    """Compare residual j of a pair with those of its step so far. Not where contexts explain why they differ."""
+    if told.n_contexts > 1:
+        return
     at = next_period(seen, h)
     for k in range(len(told.bins)):
         deviation = compare(told, seen, k, h, coordinate(told, k, j, share), at)

@@ -58,11 +58,13 @@ class Law(Named):
 
     # -- as a part of an agent --------------------------------------------------------------------
 
-    def attach(self, bins: Bins, horizon: int) -> Any:
-        """Its arrays, one of :mod:`ucbf.kernels.laws`, for an agent in a system with these bins and steps."""
+    def attach(self, bins: Bins, horizon: int, n_contexts: int = 1) -> Any:
+        """Its arrays, one of :mod:`ucbf.kernels.laws`, for an agent in a system with these bins, steps and contexts."""
+        if n_contexts > 1 and self.asked_in_python:
+            raise ValueError(f"{self.name} knows no contexts, and the system has {n_contexts}; use law=None")
         if self.arrays is not None:
             raise ValueError(f"{self!r:.60} already belongs to an agent; give each agent one of its own")
-        self.bins, self.horizon = bins, horizon
+        self.bins, self.horizon, self.n_contexts = bins, horizon, n_contexts
         self.start()
         self.arrays = self._arrays()
         return self.arrays

@@ -52,7 +52,9 @@ class Counts(Law):
         law, weight, rows = self.params["prior"], self.params["prior_weight"], 1
         if not self.params["stationary"]:
             rows = self.horizon
-        counts = np.zeros((rows, self.bins.n))
+        counts = np.zeros((rows * self.n_contexts, self.bins.n * self.n_contexts))
+        if law is not None and self.n_contexts > 1:
+            raise ValueError(f"prior is given, and the system has {self.n_contexts} contexts; leave it out")
         if law is not None:
             if len(law.pmf) not in (1, self.horizon):
                 raise ValueError(
@@ -68,14 +70,14 @@ class Counts(Law):
         self._prior = frozen(counts)
 
     def _arrays(self) -> Any:
-        guess, rows = self.bins.guess, len(self._prior)
+        guess, rows = np.tile(self.bins.guess, self.n_contexts) / self.n_contexts, len(self._prior)
         return laws.Counts(
             counts=np.array(self._prior),
             below=np.zeros_like(self._prior),
             above=np.zeros_like(self._prior),
             law=np.tile(guess, (rows, 1)),
             guess=frozen(guess),
-            room=np.zeros((2, self.bins.n)),
+            room=np.zeros((2, self.bins.n * self.n_contexts)),
         )
 
     def notice(self, seen: Seen, share: Floats) -> None:

@@ -117,7 +117,7 @@ class Estimator(Model, ABC):
             f=told.after,
             low=told.after - np.int32(system.slack),
             high=told.after + np.int32(system.slack),
-            residuals=np.zeros((system.horizon, told.n_residuals)),
+            residuals=np.zeros((system.n_steps, told.n_residuals)),
             lead=np.zeros(system.f.shape),
         )
 

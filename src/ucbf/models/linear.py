@@ -48,7 +48,7 @@ class LinearFeatures(FeatureEstimator):
     def start(self, system: System) -> int:
         """One row, or H if the features depend on the step."""
         rows = super().start(system)
-        H, d = system.horizon, self.table.shape[3]
+        H, d = system.n_steps, self.table.shape[3]
         self.moment = np.zeros(d + H)
         self.inverse = self._first_inverse()
         self.seen = np.zeros(2)  # observations; sum of the squares that are left

@@ -77,7 +77,7 @@ class OffsetPosterior(Model):
             f=told.after,
             low=told.after - np.int32(half),
             high=told.after + np.int32(half),
-            residuals=np.zeros((system.horizon, R)),
+            residuals=np.zeros((system.n_steps, R)),
             lead=np.zeros(system.f.shape),
             half=half,
             threshold=self.params["threshold"],

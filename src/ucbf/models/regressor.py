@@ -49,7 +49,7 @@ class PartialFit(FeatureEstimator):
     def start(self, system: System) -> int:
         """One row, or H if the features depend on the step."""
         rows = super().start(system)
-        self.horizon, self.half = system.horizon, system.slack
+        self.horizon, self.half = system.n_steps, system.slack
         self.shown: list[tuple[int, int, int, int]] = []  # h, s, a, residual
         self.batches: list[int] = [0]  # where in ``shown`` each call of partial_fit ended
         self.last: Estimate | None = None

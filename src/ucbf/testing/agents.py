@@ -193,7 +193,7 @@ def saved_and_loaded_it_goes_on(make: Make, world: World) -> None:
 
 def saved_in_the_middle_of_an_episode_it_goes_on(make: Make, world: World) -> None:
     """It can be saved between two steps of an episode."""
-    middle = world.system.horizon // 2
+    middle = world.system.n_steps // 2
     straight, stopped = learned(make, world), learned(make, world)
     steps = episode(straight.policy, world, 1, 0, seed=6)
     for agent in (straight, stopped):
@@ -229,7 +229,7 @@ def refuses_what_does_not_exist(make: Make, world: World) -> None:
     """A step, state or action that does not exist is refused with a ValueError, and nothing is learned from it."""
     agent, system = learned(make, world), world.system
     h, s, a, after, w = episode(agent.policy, world, 1, 0)[0]
-    H, A = system.horizon, system.n_actions
+    H, A = system.n_steps, system.n_actions
     before, observe = known(agent), partial(agent.observe, disturbance=w)
     wrong: dict[str, Callable[[], Any]] = {}
     for step in (-1, H):

@@ -46,7 +46,7 @@ def episode(policy: NDArray[np.int64], world: World, episodes: int, k: int, seed
     system = world.system
     starts, w = world.draw(episodes, seed)
     s, steps = int(starts[k]), []
-    for h in range(system.horizon):
+    for h in range(system.n_steps):
         a = int(policy[h, s])
         after = int(system.advance(h, s, a, w[k, h])[0])
         steps.append((h, state_name(system, s), a, state_name(system, after), w[k, h]))

@@ -182,7 +182,7 @@ def policies_are_told_in_its_words(make: Callable[[], Preset]) -> None:
     rows, words = policy.rows(), [preset.step_name, preset.state_name, preset.action_name]
     require([*rows[0]] == words, f"its columns are {[*rows[0]]}", f"call them {words}")
     said, states = np.array([row[preset.state_name] for row in rows]), np.array(system.states) * preset.unit
-    each = said.size == system.horizon * len(states) and np.allclose(said.reshape(-1, len(states)), states)
+    each = said.size == system.n_steps * len(states) and np.allclose(said.reshape(-1, len(states)), states)
     require(each, f"its states are {said!r:.60}", "give each state, times unit, at every step")
     done = {row[preset.action_name] for row in rows}
     require(
@@ -225,7 +225,7 @@ def saved_controllers_give_the_same_orders(make: Callable[[], Preset]) -> None:
     with a_file() as path:
         controller.save(path)
         loaded = load(path, None, None, type(preset))
-    steps = [(h, state_name(system, s) * preset.unit) for h in range(system.horizon) for s in range(system.n_states)]
+    steps = [(h, state_name(system, s) * preset.unit) for h in range(system.n_steps) for s in range(system.n_states)]
     one, other = ([each.act(h, state) for h, state in steps] for each in (controller, loaded))
     require_equal(
         one, other, "the orders before and after saving", "make all that it depends on a field of the dataclass"
