@@ -38,6 +38,26 @@ def test_amounts_that_do_not_fit_the_unit_are_rounded():
         controller.observe(0, 11, 13, 25, amount=7)
 
 
+def test_orders_that_a_supplier_does_not_take_are_refused_in_the_users_words(tmp_path):
+    preset = shop(pack=6, review=2, price_breaks=((12, 3.5), (24, 3)))
+    controller = ucbf.Controller(preset, ucbf.UCBVIf(preset.system))
+    controller.observe(0, 10, 12, 14, amount=8)  # 5 units and 6 units, which is action 2; 4 units go
+    plain = ucbf.UCBVIf(preset.system)
+    plain.observe(0, 5, 2, 7, disturbance=-4)
+    np.testing.assert_array_equal(plain.q, controller.agent.q)
+    assert controller.act(0, 0) % 6 == 0
+    assert controller.act(1, 0) == 0
+    for h, stock, order, message in [
+        (0, 10, 9, "order is 9, which is none that Inventory has: give 6 or 12"),
+        (1, 10, 12, "order is 12; at step 1 with stock 10 it must be 0"),
+        (0, 30, 12, "order is 12; at step 0 with stock 30 it must be 0 to 6"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            controller.observe(h, stock, order, 10, amount=8)
+    controller.save(tmp_path / "agent.npz")
+    assert ucbf.load(tmp_path / "agent.npz").preset == preset
+
+
 def test_a_profile_is_taken_into_account():
     preset = shop(profile=(6.0, 8.0, 10.0))
     controller = ucbf.Controller(preset, ucbf.UCBVIf(preset.system))

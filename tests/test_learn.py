@@ -59,6 +59,22 @@ def test_one_command_writes_policy_law_agent_picture_and_page(shop):
     assert sum(float(row["probability"]) for row in law if row["day"] == "Tue") == pytest.approx(1)
 
 
+def test_the_terms_of_a_supplier_are_flags_and_stand_in_files(shop):
+    here, _ = shop
+    (here / "terms.toml").write_text("pack = 6\nreview = 7\nprice_breaks = [[20, 3.5], [40, 3]]\ncapacity = 80\n")
+    common = ["--demand", "demand.csv", "--out", "terms"]
+    done = run("inventory", *common, "--config", "terms.toml", cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "With capacity 80, pack 6, review 7, price_breaks (20, 3.5) (40, 3)." in done.stdout
+    flags = ["--pack", 6, "--review", 7, "--price-breaks", 20, 3.5, 40, 3, "--capacity", 80]
+    again = run("inventory", *common, *flags, cwd=here)
+    assert again.stdout == done.stdout
+    with (here / "terms" / "policy.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {float(row["order"]) % 6 for row in rows} == {0}
+    assert {row["day"] for row in rows if float(row["order"])} == {"Mon"}
+
+
 def test_the_agent_it_writes_goes_on(shop):
     here, _ = shop
     agent = ucbf.load(here / "results" / "inventory" / "agent.npz")
@@ -77,6 +93,8 @@ def test_the_agent_it_writes_goes_on(shop):
         (["--config", "bad.toml"], "bad.toml: inventory has no parameter 'prize'"),
         (["--config", "broken.toml"], "broken.toml is not TOML"),
         (["--config", "text.toml"], "text.toml: price is '9'; it must be a number"),
+        (["--config", "pairs.toml"], "pairs.toml: price_breaks is '3'; it must be a list of pairs of numbers"),
+        (["--review", "1.5"], "1.5 is not a whole number"),
         (["--config", "dash.toml"], "did you mean 'max_demand'?"),
         (["--horizon", "0"], "horizon is 0; it must be 1 or more"),
         (["--unit", "1000"], "a unit of 1000 rounds every demand to 0"),
@@ -91,6 +109,7 @@ def test_mistakes_get_one_line_and_exit_code_2(shop, change, message):
     (here / "bad.toml").write_text("prize = 3\n")
     (here / "broken.toml").write_text("price = \n")
     (here / "text.toml").write_text('price = "9"\n')
+    (here / "pairs.toml").write_text('price_breaks = [[10, "3"]]\n')
     (here / "dash.toml").write_text("max-demand = 9\n")
     given = change if change[0] == "--demand" else ["--demand", "demand.csv", *change]
     done = run("inventory", *given, cwd=here)

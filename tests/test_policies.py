@@ -31,6 +31,30 @@ def test_a_limit_on_orders_does_not_hide_the_level():
     assert shop.policy(up_to(shop.system, 10, 4)).rules()[0].text == "order 3 when below 4"
 
 
+def test_packs_do_not_hide_the_level():
+    # Up to 9 in packs of 4: from 0 and 1 two packs, from 5 one, and from 6 on a pack would be too much.
+    shop = store(pack=4)
+    policy = shop.policy(up_to(shop.system, 9))
+    assert policy.quantities[0].tolist() == [8, 8, 4, 4, 4, 4, 0, 0, 0, 0, 0]
+    assert policy.rules()[0] == ("up to", "order up to 9 when below 6, in multiples of 4", 6.0, 9.0)
+    both = store(pack=4, max_order=4)
+    assert both.policy(up_to(both.system, 9)).rules()[0].text == "order 4 when below 6"
+    least = store(pack=2, min_order=6, max_order=8)
+    assert least.policy(up_to(least.system, 10)).rules()[0].text == (
+        "order up to 10, at most 8 when below 5, in multiples of 2"
+    )
+    # Two and three units, not multiples of anything: only what comes exactly to the level is said to.
+    words = Words(verb="order", action_quantities=np.array([0.0, 2, 3]))
+    steps = ucbf.System(lambda s, a: s + np.array([0, 2, 3])[a], 0.0, 1, "clip", n_states=6, n_actions=3)
+    assert ucbf.Policy(steps, np.array([2, 2, 2, 1, 0, 0]), words).rules()[0].text == (
+        "order up to 5, at most 3 when below 4"
+    )
+    assert ucbf.Policy(steps, np.array([2, 1, 0, 0, 0, 0]), words).rules()[0].text == "order up to 3 when below 2"
+    assert ucbf.Policy(steps, np.array([2, 2, 1, 1, 0, 0]), words).rules()[0].kind == "pieces"
+    between = words._replace(action_quantities=np.array([0, 2.4, 4.4]))
+    assert ucbf.Policy(steps, np.array([1, 0, 0, 0, 0, 0]), between).rules()[0].text == "order up to 2.4 when below 1"
+
+
 def test_other_shapes_are_said_as_they_are():
     shop = store()
     assert shop.policy(np.zeros((2, 11), int)).rules()[0].text == "no order"
@@ -109,11 +133,12 @@ def test_any_policy_and_any_law_can_be_drawn():
     assert [len(ax.patches) for ax in figure.axes] == [6, 6, 6]
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["inventory", "reservoir", "queue"]))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["inventory", "packs", "reservoir", "queue"]))
 def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
     rng = np.random.default_rng(seed)
     preset = {
         "inventory": Inventory(capacity=5, max_demand=3, horizon=1, max_order=3),
+        "packs": Inventory(capacity=5, max_demand=3, horizon=1, pack=2),
         "reservoir": Reservoir(capacity=5, max_inflow=3, horizon=1, max_release=3),
         "queue": Queue(capacity=5, max_arrivals=3, horizon=1, service=(0, 1, 2), service_cost=(0, 1, 2)),
     }[kind]
@@ -121,13 +146,17 @@ def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
     choices = np.array([rng.choice(np.flatnonzero(row)) for row in allowed])
     if rng.random() < 0.7:  # shapes that come near to a rule
         target = rng.integers(0, 6)
-        near = np.arange(6) - target if kind != "inventory" else target - np.arange(6)
+        near = {"inventory": target - np.arange(6), "packs": (target - np.arange(6)) // 2}.get(
+            kind, np.arange(6) - target
+        )
         choices = np.where(rng.random(6) < 0.9, np.clip(near, 0, allowed.sum(axis=1) - 1), choices)
     policy = preset.policy(choices[None])
     rule, states, amounts = policy.rules()[0], policy.states, policy.quantities[0]
     most = preset.action_quantities.max()
     if rule.kind == "up to":
-        meant = np.where(states < rule.threshold, np.minimum(rule.level - states, most), 0)
+        pack = 2 if kind == "packs" else 1
+        assert rule.text.endswith(", in multiples of 2") == (kind == "packs")
+        meant = np.where(states < rule.threshold, np.minimum((rule.level - states) // pack * pack, most), 0)
         np.testing.assert_array_equal(amounts, meant)
     elif rule.kind == "amount":
         level = np.inf if rule.level is None else rule.level
@@ -141,7 +170,9 @@ def test_a_rule_that_is_read_off_is_what_the_policy_does(seed, kind):
         for piece in rule.text.split(", "):
             _, _, where = piece.partition(" up to ") if " up to " in piece else ("", "", "")
             amount = 0.0 if piece.startswith("no ") else float(piece.split()[1])
-            if where:
+            if " when below " in piece:
+                said[:] = np.where(states < float(piece.split()[-1]), amount, 0)
+            elif where:
                 said[states <= float(where)] = amount
             elif " at " in piece:
                 said[states == float(piece.split(" at ")[1])] = amount

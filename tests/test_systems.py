@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import ucbf
 import ucbf.envs
+import ucbf.testing
 from instances import INSTANCES
 from ucbf.systems import PRESETS, Battery, Inventory, Queue, Reservoir, Shower
 
@@ -92,6 +94,104 @@ def test_a_profile_only_moves_what_is_called_disturbance(kind, seed):
     np.testing.assert_array_equal(moved, plain.disturbances(amounts))
 
 
+def ordered(preset):
+    """{(h, stock, order): what it costs to order} for every order that exists, all in the user's units."""
+    system, orders = preset.system, preset.action_quantities
+    return {
+        (int(h), system.states[s] * preset.unit, float(orders[a])): float(
+            system.reward[h, s, 0] - system.reward[h, s, a]
+        )
+        for h, s, a in zip(*np.nonzero(system.allowed), strict=True)
+    }
+
+
+@given(
+    unit=st.sampled_from([1, 2, 0.7]),
+    pack=st.none() | st.integers(1, 4),
+    min_order=st.integers(0, 4),
+    max_order=st.none() | st.integers(4, 12),
+    review=st.integers(1, 4),
+    breaks=st.lists(st.tuples(st.integers(1, 13), st.integers(0, 6)), max_size=3, unique_by=lambda each: each[0]),
+)
+def test_orders_are_those_that_the_supplier_takes_at_the_price_of_the_largest_break(
+    unit, pack, min_order, max_order, review, breaks
+):
+    plain = {"unit": unit, "capacity": 9 * unit, "backlog": 3 * unit, "max_demand": 4 * unit, "horizon": 5}
+    plain |= {"unit_cost": 5, "order_cost": 2, "price": 0}
+    breaks = sorted(breaks)
+    shop = Inventory(
+        **plain,
+        pack=None if pack is None else pack * unit,
+        min_order=min_order * unit,
+        max_order=None if max_order is None else max_order * unit,
+        review=review,
+        price_breaks=tuple((n * unit, cost) for n, cost in breaks) or None,
+    )
+    expected = {}
+    for h, stock, n in np.ndindex(5, 13, 13):
+        exists = n % (pack or 1) == 0 and min_order <= n <= (max_order or 12) and h % review == 0
+        if n == 0 or (exists and stock - 3 + n <= 9):
+            cost = [5, *(cost for least, cost in breaks if n >= least)][-1]
+            expected[h, stock - 3, n] = cost * n * unit + 2 if n else 0
+    found = {tuple(round(x) for x in (h, s / unit, q / unit)): cost for (h, s, q), cost in ordered(shop).items()}
+    assert found == pytest.approx(expected)
+    assert len(set(shop.action_quantities)) == len({n for _, _, n in expected})
+
+
+def test_a_break_is_reached_whatever_rounding_says():
+    assert 3 * 0.7 < 2.1
+    assert ordered(Inventory(unit=0.7, capacity=7, max_demand=7, price_breaks=((2.1, 1),), price=0))[0, 0, 3 * 0.7] == (
+        pytest.approx(2.1)
+    )
+
+
+def test_leftovers_are_worth_the_lowest_price_at_which_an_order_can_be_placed():
+    # Were they worth the 4 of a small order, one would buy 12 at 3 on the last day to be paid 4 for each.
+    assert Inventory(price_breaks=((12, 3), (21, 2))).system.terminal[:2].tolist() == [0, 3]
+    assert Inventory(price_breaks=((12, 3),), salvage=1).system.terminal[1] == 1
+    world = Inventory(price_breaks=((12, 3),), price=0, holding=0).world(ucbf.Disturbance([1.0]))
+    assert not ucbf.optimal(world).policy.any()
+
+
+def test_base_stock_until_the_next_review_by_hand():
+    # Demand is 0 or 1 alike. Orders on days 1, 3 and 5. One too few loses 9 - 4 = 5, one too many 1 a day: 5/7 of the
+    # demand of two days (0.25, 0.5, 0.25) is 1; on day 5, which is the last, 5/6 of one day is 1. With three days
+    # between reviews: 5/8 of (1, 3, 3, 1)/8 is 2, and then 5/7 of the two days that remain is 1.
+    shop = Inventory(horizon=5, capacity=4, max_demand=1, holding=1, review=2)
+    law = shop.disturbance_distribution(ucbf.Disturbance([0.5, 0.5]))
+    assert shop.rules(law)["base-stock"][:, 0].tolist() == [1, 0, 1, 0, 1]
+    assert shop.replace(review=3).rules(law)["base-stock"][:, 0].tolist() == [2, 0, 0, 1, 0]
+    # One more every day: two more until the next review, but one on the last day.
+    more = shop.replace(max_demand=2)
+    law = more.disturbance_distribution(ucbf.Disturbance([0.5, 0.5], low=1))
+    assert more.rules(law)["base-stock"][:, 0].tolist() == [3, 0, 3, 0, 2]
+    # Steps with distributions of their own: nothing is asked for on day 2, and one for sure on day 3.
+    law = shop.disturbance_distribution(ucbf.Disturbance([[0.5, 0.5], [1, 0], [0, 1], [0, 1], [0, 1]]))
+    assert shop.rules(law)["base-stock"][:, 0].tolist() == [1, 0, 2, 0, 1]
+
+
+@pytest.mark.parametrize("more", [{"min_order": 5}, {"price_breaks": ((12, 3),)}, {"order_cost": 3}])
+def test_where_small_orders_are_dear_reorder_points_are_compared_with(more):
+    shop = Inventory(**more)
+    assert "(s, S)" in shop.rules(shop.world().law)
+    assert "(s, S)" not in Inventory().rules(Inventory().world().law)
+
+
+def test_a_supplier_with_terms_keeps_the_contract():
+    terms = {"pack": 4, "min_order": 8, "review": 2, "price_breaks": ((12, 3.5), (16, 3)), "order_cost": 3}
+    ucbf.testing.check_preset(partial(Inventory, unit=2, capacity=20, max_demand=12, backlog=4, horizon=4, **terms))
+    assert Inventory(price_breaks=((12, 3.5), (16, 3))).describe("price_breaks") == "price_breaks (12, 3.5) (16, 3)"
+
+
+def test_an_amount_is_the_action_that_means_it():
+    shop = Inventory(pack=6, capacity=30)
+    assert [shop.action_of(x) for x in (0, 6, 11.5, 30.4)] == [0, 1, 2, 5]
+    with pytest.raises(ValueError, match="order is 9, which is none that Inventory has: give 6 or 12, or change"):
+        shop.action_of(9)
+    with pytest.raises(ValueError, match="order is 32; it must be 0 to 30"):
+        shop.action_of(32)
+
+
 def test_an_empirical_law_by_hand():
     shop = Inventory(horizon=2, unit=10, capacity=50, max_demand=40)
     law = shop.empirical_distribution([[12, 30], [8, 30], [21, 9]])
@@ -167,6 +267,24 @@ def test_the_rules_of_a_store():
         (lambda: Inventory(holding=-1), "holding is -1; it must be 0 or more"),
         (lambda: Inventory(horizon=0), "horizon is 0"),
         (lambda: Inventory(profile=(1.0, 2.0)), "profile has 2 numbers; give one, or one for each of the 7 steps"),
+        (lambda: Inventory(pack=7, unit=5), "pack is 7, which is not a multiple of unit 5; change one of them"),
+        (lambda: Inventory(pack=2, unit=5), "pack is 2, which is not a multiple of unit 5"),
+        (lambda: Inventory(pack=0), "pack is 0; it must be above 0"),
+        (lambda: Inventory(min_order=7, unit=5), "min_order is 7, which is not a multiple of unit 5"),
+        (lambda: Inventory(min_order=-1), "min_order is -1; it must be 0 or more"),
+        (lambda: Inventory(pack=21), "no order is possible: the smallest is 21 .pack, min_order., and at most 20 can"),
+        (lambda: Inventory(pack=6, min_order=7, max_order=11), "the smallest is 12 .pack, min_order., and at most 11"),
+        (lambda: Inventory(backlog=5, min_order=26), "the smallest is 26 .* at most 25 can be ordered"),
+        (lambda: Inventory(review=0), "review is 0; it must be 1 or more"),
+        (lambda: Inventory(review=1.5), "review is 1.5; give a whole number"),
+        (lambda: Inventory(price_breaks=(10, 3)), r"price_breaks is \(10, 3\); give pairs \(quantity, unit cost\)"),
+        (lambda: Inventory(price_breaks=()), "give pairs .quantity, unit cost., such as ..10, 3.5.,., or None"),
+        (
+            lambda: Inventory(price_breaks=((10, 3), (10, 2))),
+            "has quantity 10 after 10; .* must be above 0 and increase",
+        ),
+        (lambda: Inventory(price_breaks=((0, 3),)), "has quantity 0 after 0; the quantities must be above 0"),
+        (lambda: Inventory(price_breaks=((10, -1),)), "price_breaks has the unit cost -1; it must be 0 or more"),
         (lambda: Battery(prices=(1.0,) * 3), "prices has 3 numbers"),
         (lambda: Battery(min_demand=3, max_demand=2), "from 3 to 2; the first must not exceed the second"),
         (lambda: Queue(service=(1, 2), service_cost=(1,)), "service has 2 choices and service_cost 1"),

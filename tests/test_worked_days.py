@@ -12,6 +12,10 @@ SHOP = Inventory(
     horizon=2, unit=2, capacity=10, max_demand=12, backlog=4, price=9, unit_cost=4, order_cost=3, holding=0.5,
     storage=0.25, penalty=2, salvage=1.5, discount=0.5,
 )  # fmt: skip
+WHOLESALE = Inventory(
+    horizon=2, unit=2, capacity=20, max_demand=12, backlog=4, pack=4, min_order=8, review=2, price=9, unit_cost=4,
+    price_breaks=((12, 3.5), (16, 3)), order_cost=3, holding=0.5, storage=0.25, penalty=2, salvage=1.5, discount=0.5,
+)  # fmt: skip
 STORE = Battery(
     horizon=2, unit=2, capacity=8, prices=(3, 5), max_buy=6, max_sell=4, min_demand=-6, max_demand=6, efficiency=0.8,
     shortage_price=20, spill_price=-1, end_value=2, discount=0.5,
@@ -36,6 +40,13 @@ DAYS = {
     # owed; 10 bought for 43, of which 6 remain, stored at 0.25, 2 sold for 18, 4 held at 0.5: 18 - 43 - 1.5 - 2 =
     # -28.5.
     "shop that owes": (SHOP, 4, (0, 10), (12, 2), 4, 55 - 28.5 / 2 + 6 / 4),
+    # 12 at 3.5 and 3 to order them: 45; 14 · 0.25 to store them; 4 are sold, 10 are held: 36-45-3.5-5 = -17.5. Then no
+    # order can be placed: 10 · 0.25, 12 are paid for, 2 of them owed: 108-2.5-4 = 101.5. 2 are owed in the end.
+    "shop that buys packs": (WHOLESALE, 2, (12, 0), (4, 12), -2, -17.5 + 101.5 / 2 - 3 / 4),
+    # 8 are below the first break, 32 + 3; 12 · 0.25; 2 sold, 10 held: 18-35-3-5 = -25. 36-2.5-3 = 30.5. 6 are left.
+    "shop that buys little": (WHOLESALE, 4, (8, 0), (2, 4), 6, -25 + 30.5 / 2 + 9 / 4),
+    # All 20 cost 3, 60 + 3; 4 were owed, 16 · 0.25; 12 sold, 4 held: 108-63-4-2 = 39. Then 54-1-4 = 49, and 2 are owed.
+    "shop that buys much": (WHOLESALE, -4, (20, 0), (12, 6), -2, 39 + 49 / 2 - 3 / 4),
     # 4 arrive of 5 paid for at 3: 15. 2 are generated, and of 4 + 4 + 2 two do not fit: 2. Then 4 are sold at 5, and of
     # 6 that are needed 2 are not there: 20 · 2. -17 + (20 - 40)/2 + 0.
     "battery": (STORE, 4, (4, -4), (-2, 6), 0, -17 - 20 / 2),
@@ -58,7 +69,7 @@ DAYS = {
 
 def parts(name):
     preset, start, done, amounts, end, brings = DAYS[name]
-    index = [int(np.flatnonzero(preset.action_quantities == x)[0]) for x in done]
+    index = [preset.action_of(x) for x in done]
     policy = np.zeros((2, preset.system.n_states), int)
     for h, a in enumerate(index):
         fits = preset.system.allowed[h, :, a]

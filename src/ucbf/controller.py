@@ -45,8 +45,11 @@ class Controller:
             raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems")
         if not isinstance(agent, InformedAgent):
             raise TypeError(f"agent is {agent!r:.60}; give an agent that is told f, such as ucbf.UCBVIf")
-        if agent.system.states != preset.system.states or agent.system.f.shape != preset.system.f.shape:
-            raise ValueError(f"the agent is of {agent.system!r}, not of {preset.system!r}; build it from preset.system")
+        told, meant = agent.system, preset.system
+        if told.states != meant.states or not np.array_equal(told.allowed, meant.allowed):
+            raise ValueError(
+                f"the agent is of {told!r}, not of {meant!r} with the same actions; build it from preset.system"
+            )
         self.preset, self.agent = preset, agent
         self._actions: Any = None  # [H, S] of this episode
 
@@ -75,7 +78,7 @@ class Controller:
         Parameters
         ----------
         action
-            What was done, whoever decided it: the nearest that there is.
+            What was done, whoever decided it: the nearest that there is, at most one unit away.
         amount
             What was asked for, flowed in, arrived, where it was measured. It is needed where ``next_state`` does not
             tell it: an empty shelf says only that at least so much was asked for.
@@ -83,11 +86,13 @@ class Controller:
         preset, system = self.preset, self.agent.system
         h = whole("step h", h, 0, system.n_steps - 1)
         s, after = self._state("state", state), self._state("next state", next_state)
-        away = np.abs(preset.action_quantities - real("action", action, -np.inf))
-        a = int(away.argmin())
-        if away[a] > preset.unit:
-            least, most = preset.action_quantities.min(), preset.action_quantities.max()
-            raise ValueError(f"{preset.action_name} is {action:g}; it must be {least:g} to {most:g}")
+        a, place = preset.action_of(action), s - system.state_offset
+        if not system.is_allowed(h, place, a):
+            possible = preset.action_quantities[system.allowed[h, place]]
+            raise ValueError(
+                f"{preset.action_name} is {action:g}; at step {h} with {preset.state_name} {state:g} it must be "
+                + (f"{possible.min():g} to {possible.max():g}" if len(possible) > 1 else f"{possible[0]:g}")
+            )
         if amount is None:
             self.agent.observe(h, s, a, after)
             return
@@ -97,7 +102,7 @@ class Controller:
             names = ", ".join(preset.range_parameters)
             raise ValueError(f"{preset.amount_name} is {amount:g}; it must be {low:g} to {high:g} ({names})")
         w = int(preset.sign * (preset.to_units(np.clip(amount, low, high)) - preset.expected_amount[h]))
-        landed = int(system.advance(h, s - system.state_offset, a, w)[0]) + system.state_offset
+        landed = int(system.advance(h, place, a, w)[0]) + system.state_offset
         if abs(landed - after) > 1:  # one is what rounding may do
             raise ValueError(
                 f"from {preset.state_name} {state:g} with {preset.action_name} {action:g} and {preset.amount_name} "

@@ -80,10 +80,15 @@ class Policy:
     @property
     def quantities(self) -> NDArray[np.float64]:
         """[H, S] what is done, in the user's units."""
-        meaning = self.words.action_quantities
-        if meaning is None and self.system.actions.ndim == 1:
-            meaning = self.system.actions
-        return self.actions.astype(np.float64) if meaning is None else meaning[self.actions].astype(np.float64)
+        return self.choices[self.actions]
+
+    @property
+    def choices(self) -> NDArray[np.float64]:
+        """[A] what each action means, in the user's units; its number, where that is not known."""
+        if self.words.action_quantities is not None:
+            return self.words.action_quantities.astype(np.float64)
+        actions = self.system.actions
+        return (actions if actions.ndim == 1 else np.arange(len(actions))).astype(np.float64)
 
     @property
     def step_names(self) -> Sequence[str]:
@@ -125,9 +130,7 @@ class Policy:
 
     def rules(self) -> list[Rule]:
         """[H] what it does at each step, where that can be said in a line."""
-        quantities = self.words.action_quantities
-        most = float(self.system.n_actions - 1 if quantities is None else quantities.max())
-        return [read_rule(StepOfPolicy(self.states, done, self.words, most)) for done in self.quantities]
+        return [read_rule(StepOfPolicy(self.states, done, self.words, self.choices)) for done in self.quantities]
 
     def __str__(self) -> str:
         """A line for each run of steps with the same rule."""

@@ -31,7 +31,8 @@ class Words(NamedTuple):
 class Rule(NamedTuple):
     """What a policy does at one step.
 
-    kind: "up to" (raise the state to ``level`` when it is below ``threshold``), "down to" (lower it to ``level`` when
+    kind: "up to" (raise the state to ``level`` when it is below ``threshold``, as far as actions that exist come
+    without passing it), "down to" (lower it to ``level`` when
     it is above ``threshold``), "amount" (lower it by ``threshold``, or to the end, and to ``level`` where that is
     more), "between" (raise it to ``threshold`` from low states, lower it to ``level`` from high ones), "pieces" (one
     action for each range of states) or "none"
@@ -49,7 +50,17 @@ class StepOfPolicy(NamedTuple):
     states: NDArray[np.float64]  # [S], or [S, d] in a box
     quantities: NDArray[np.float64]  # [S] what is done
     words: Words
-    most: float  # the largest quantity that an action can mean
+    choices: NDArray[np.float64]  # [A] the quantities that actions mean
+
+    @property
+    def most(self) -> float:
+        """The largest quantity that an action means."""
+        return float(self.choices.max())
+
+    @property
+    def least(self) -> float:
+        """The smallest; below zero, the most by which an action lowers the state."""
+        return float(self.choices.min())
 
 
 def read_rule(step: StepOfPolicy) -> Rule:
@@ -89,23 +100,35 @@ def read_rule(step: StepOfPolicy) -> Rule:
 
 
 def _up_to(step: StepOfPolicy, acts: NDArray[np.bool_]) -> Rule | None:
-    """Raise to one level from every state below a threshold, as far as a single action reaches."""
+    """Raise to one level from every state below a threshold, as far as the actions that exist allow."""
     amounts, states = step.quantities, step.states
     n = int(acts.sum())
     if not acts[:n].all() or (amounts[acts] < 0).any():
         return None
     reached = states[:n] + amounts[:n]
     level, most = float(reached.max()), step.most
-    short = np.abs(reached - level) > 1e-9
-    if (np.abs(amounts[:n][short] - most) > 1e-9).any():
+    missing, pack = level - states[:n], _pack(step)
+    fits = missing if pack is None else np.floor(missing / pack + 1e-9) * pack
+    if (np.abs(amounts[:n] - np.minimum(fits, most)) > 1e-9).any():
         return None
     threshold = float(states[n]) if n < len(states) else float(states[-1]) + step.words.unit
     if len(set(amounts[:n])) == 1 and n > 1:
         return Rule("pieces", f"{step.words.verb} {amounts[0]:g} when below {threshold:g}", threshold)
-    text = f"{step.words.verb} up to {level:g}" + (f", at most {most:g}" if short.any() else "")
+    text = f"{step.words.verb} up to {level:g}" + (f", at most {most:g}" if (fits > most + 1e-9).any() else "")
     if n < len(states) and threshold < level - 1e-9:
         text += f" when below {threshold:g}"
+    if pack is not None:
+        text += f", in multiples of {pack:g}"
     return Rule("up to", text, threshold, level)
+
+
+def _pack(step: StepOfPolicy) -> float | None:
+    """The largest amount of which all actions are multiples; None if they are not multiples of more than a unit."""
+    counts = step.choices / step.words.unit
+    if not np.allclose(counts, np.rint(counts), rtol=0, atol=1e-9):
+        return None
+    units = int(np.gcd.reduce(np.rint(counts).astype(np.int64)))
+    return units * step.words.unit if units > 1 else None
 
 
 def _down_to(step: StepOfPolicy, acts: NDArray[np.bool_]) -> Rule | None:
@@ -131,7 +154,7 @@ def _between(step: StepOfPolicy) -> Rule | None:
     up, down = int((amounts > 0).sum()), int((amounts < 0).sum())
     if not (amounts[:up] > 0).all() or not (amounts[-down:] < 0).all():
         return None
-    least = float(0 if step.words.action_quantities is None else step.words.action_quantities.min())
+    least = step.least
     reached = states + amounts
     low, high = float(reached[:up].max()), float(reached[-down:].min())
     if not np.allclose(amounts[:up], np.minimum(low - states[:up], step.most)):

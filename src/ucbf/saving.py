@@ -217,7 +217,12 @@ def _preset(given: Any) -> SavedPreset | None:
     if given is None:
         return None
     kind, parameters = given
-    return SavedPreset(str(kind), {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()})
+    return SavedPreset(str(kind), {name: _tuples(value) for name, value in parameters.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """A parameter of a preset, with tuples for JSON's lists."""
+    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
 
 
 def _digest(arrays: Arrays) -> NDArray[np.uint8]:

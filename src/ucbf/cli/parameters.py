@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields, make_dataclass
+from dataclasses import Field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,17 +15,18 @@ from ucbf.systems import Preset
 
 Whole = Annotated[int | None, Parameter(converter=read_whole)]
 Many = Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True, negative=())]
+Pairs = Annotated[tuple[tuple[float, float], ...] | None, Parameter(consume_multiple=True, negative=())]
+PAIRS = {"price_breaks"}  # pairs of numbers
 PER_STEP = {"prices", "value", "target", "shortage_cost"}  # one value for all steps, or one for each
 
 
 def flags_of(kind: type[Preset]) -> Any:
     """A dataclass with a flag for each parameter of a preset; None: not given, so that the series suggests it."""
 
-    def flag(name: str, default: Any) -> Any:
-        several = isinstance(default, tuple) or name in PER_STEP
-        return Whole if name == "horizon" else Many if several else float | None
+    def flag(field: Field[Any]) -> Any:
+        return Whole if str(field.type).startswith("int") else (float | None, Many, Pairs)[_depth(field)]
 
-    made = [(f.name, flag(f.name, f.default), None) for f in fields(kind) if f.name != "profile"]
+    made = [(f.name, flag(f), None) for f in fields(kind) if f.name != "profile"]
     flags = make_dataclass(f"{kind.__name__}Flags", made, frozen=True, kw_only=True)
     flags.__module__, flags.__doc__ = __name__, kind.__doc__
     return Parameter(name="*", group="Costs and sizes")(flags)
@@ -48,17 +49,27 @@ def _read_config(kind: type[Preset], config: Path) -> dict[str, Any]:
         given = tomllib.loads(config.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{config} is not TOML in UTF-8: {error}") from None
-    types = {f.name: isinstance(f.default, tuple) or f.name in PER_STEP for f in fields(kind)}
+    depths = {f.name: _depth(f) for f in fields(kind)}
     for name, value in given.items():
-        if name not in types:
+        if name not in depths:
             near = name.replace("-", "_")
-            hint = f"did you mean {near!r}? " if near in types else ""
-            known = ", ".join(sorted(types))
+            hint = f"did you mean {near!r}? " if near in depths else ""
+            known = ", ".join(sorted(depths))
             raise UserError(f"{config}: {kind.kind} has no parameter {name!r}; {hint}it has {known}")
-        many = isinstance(value, list) and types[name]
-        for x in value if many else [value]:
-            if not isinstance(x, int | float) or isinstance(x, bool):
-                what = "a number or a list of them" if types[name] else "a number"
-                raise UserError(f"{config}: {name} is {x!r}; it must be {what}")
-        given[name] = tuple(value) if many else value
+        rule = ("a number", "a number or a list of them", "a list of pairs of numbers")[depths[name]]
+        given[name] = _numbers(value, depths[name], f"{config}: {name}", rule)
     return given
+
+
+def _depth(field: Field[Any]) -> int:
+    """How deep lists may be in the value of a parameter: 0 for a number, 1 for several, 2 for pairs."""
+    return 2 if field.name in PAIRS else int(isinstance(field.default, tuple) or field.name in PER_STEP)
+
+
+def _numbers(value: Any, depth: int, what: str, rule: str) -> Any:
+    """A number, or lists of numbers as tuples; a UserError for anything else."""
+    if depth and isinstance(value, list):
+        return tuple(_numbers(part, depth - 1, what, rule) for part in value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise UserError(f"{what} is {value!r}; it must be {rule}")
+    return value

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import numbers
+from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
 from ucbf.planning import evaluate, lowest_best
 from ucbf.policies import Policy
@@ -197,7 +197,21 @@ class Preset(Parameters):
             raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.horizon}")
         return self.to_units(table)
 
-    # -- policies ---------------------------------------------------------------------------------
+    # -- actions and policies -----------------------------------------------------------------------
+
+    def action_of(self, quantity: float) -> int:
+        """The number of the action that orders, releases, serves, ... so much, or within one ``unit`` of it."""
+        known = self.action_quantities
+        away = np.abs(known - real(self.action_name, quantity, -np.inf))
+        if away.min() <= self.unit:
+            return int(away.argmin())
+        if not known.min() < quantity < known.max():
+            raise ValueError(f"{self.action_name} is {quantity:g}; it must be {known.min():g} to {known.max():g}")
+        below, above = known[known < quantity].max(), known[known > quantity].min()
+        raise ValueError(
+            f"{self.action_name} is {quantity:g}, which is none that {type(self).__name__} has: give {below:g} or "
+            f"{above:g}, or change the parameters"
+        )
 
     def policy(self, given: Any, steps: tuple[str, ...] | None = None, step: str | None = None) -> Policy:
         """A policy in the words of this preset.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.checks import numbers, real, whole
+from ucbf.disturbance import Disturbance
 from ucbf.rules import up_to
 from ucbf.systems.base import Preset, best_policy
 from ucbf.world import World
@@ -27,10 +30,19 @@ class Inventory(Preset):
         The most that can be owed to waiting customers; demand beyond it is lost. 0: nobody waits.
     max_order
         The most that can be ordered at once; as much as fits if None.
+    pack
+        Orders are multiples of it; multiples of ``unit`` if None.
+    min_order
+        The least that can be ordered: an order is 0, or at least so much.
+    review
+        Orders can be placed at every so many steps: the first step of an episode, and every ``review`` steps after it.
     price
         What customers pay for each unit sold.
     unit_cost
         Cost of each unit ordered.
+    price_breaks
+        Pairs (quantity, unit cost): from that quantity on every unit of an order costs so much. unit_cost applies below
+        the first. None: it applies to all orders.
     order_cost
         Cost of placing an order, whatever its size.
     holding
@@ -40,7 +52,7 @@ class Inventory(Preset):
     penalty
         Cost of each unit missing at the end of a step, lost or owed.
     salvage
-        Value of each unit left after the last step; unit_cost if None.
+        Value of each unit left after the last step; if None the lowest unit cost, so that nobody buys for the end.
     horizon
         Number of steps of an episode.
     discount
@@ -61,7 +73,7 @@ class Inventory(Preset):
     amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
     sign = -1
     range_parameters = ("max_demand",)
-    multiples_of_unit = ("capacity", "backlog", "max_order")
+    multiples_of_unit = ("capacity", "backlog", "max_order", "pack", "min_order")
     raising_verb = "order"
 
     horizon: int = 7
@@ -69,8 +81,12 @@ class Inventory(Preset):
     max_demand: float = 15
     backlog: float = 0
     max_order: float | None = None
+    pack: float | None = None
+    min_order: float = 0
+    review: int = 1
     price: float = 9
     unit_cost: float = 4
+    price_breaks: tuple[tuple[float, float], ...] | None = None
     order_cost: float = 0
     holding: float = 0.5
     storage: float = 0
@@ -80,8 +96,39 @@ class Inventory(Preset):
     def check(self) -> None:
         """Raise an error for a parameter that makes no sense."""
         self.check_at_least(0, "max_demand", "backlog", "price", "unit_cost", "order_cost")
-        self.check_at_least(0, "holding", "storage", "penalty")
+        self.check_at_least(0, "holding", "storage", "penalty", "min_order")
         self.check_at_least(self.unit, "capacity", *(["max_order"] if self.max_order is not None else []))
+        whole("review", self.review, 1)
+        self._check_sizes_of_orders()
+        if self.price_breaks is not None:
+            self._check_price_breaks()
+
+    def _check_sizes_of_orders(self) -> None:
+        pack = self.unit if self.pack is None else real("pack", self.pack, 0, open_low=True)
+        least = max(float(np.ceil(self.min_order / pack - 1e-9)), 1.0) * pack
+        most = min(self.capacity + self.backlog, np.inf if self.max_order is None else self.max_order)
+        if least > most + 1e-9 * self.unit:
+            raise ValueError(
+                f"no order is possible: the smallest is {least:g} (pack, min_order), and at most {most:g} can be "
+                "ordered (capacity, backlog, max_order); lower the one or raise the other"
+            )
+
+    def _check_price_breaks(self) -> None:
+        table = numbers("price_breaks", self.price_breaks)  # type: ignore[arg-type]
+        if table.ndim != 2 or table.shape[1] != 2 or not len(table):
+            raise ValueError(
+                f"price_breaks is {self.price_breaks!r:.60}; give pairs (quantity, unit cost), such as ((10, 3.5),), "
+                "or None"
+            )
+        quantities, costs = table.T
+        for low, high in zip([0.0, *quantities], quantities, strict=False):
+            if high <= low:
+                raise ValueError(
+                    f"price_breaks has quantity {high:g} after {low:g}; the quantities must be above 0 and increase: "
+                    "put them in order, each once"
+                )
+        if costs.min() < 0:
+            raise ValueError(f"price_breaks has the unit cost {costs.min():g}; it must be 0 or more")
 
     @property
     def amount_range(self) -> tuple[float, float]:
@@ -90,26 +137,51 @@ class Inventory(Preset):
 
     @property
     def action_quantities(self) -> NDArray[Any]:
-        """[A] how much each action orders."""
+        """[A] how much each action orders: nothing, or one of the orders that exist."""
+        return self._orders * self.unit
+
+    @property
+    def _orders(self) -> NDArray[np.int64]:
+        """[A] 0 and the orders that exist, in multiples of ``unit``."""
         most = self.units_of("capacity") + self.units_of("backlog")
         if self.max_order is not None:
             most = min(most, self.units_of("max_order"))
-        return np.arange(most + 1) * self.unit
+        orders: NDArray[np.int64] = np.arange(0, most + 1, 1 if self.pack is None else self.units_of("pack"))
+        exists: NDArray[np.bool_] = (orders == 0) | (orders >= self.units_of("min_order"))
+        return orders[exists]
+
+    @property
+    def _unit_costs(self) -> NDArray[np.float64]:
+        """[A] what each unit of an order costs."""
+        quantities, costs = np.reshape(() if self.price_breaks is None else self.price_breaks, (-1, 2)).T
+        reached = np.searchsorted(quantities - 1e-9 * self.unit, self.action_quantities)
+        return np.array([self.unit_cost, *costs])[reached]
+
+    @property
+    def _salvage(self) -> float:
+        """The value of each unit left after the last step."""
+        return float(self._unit_costs.min()) if self.salvage is None else self.salvage
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
-        """Base-stock levels by the critical ratio of every step; with an order_cost also the best (s, S) policy."""
+        """Base-stock levels by the critical ratio; where small orders are costly or none, the best (s, S) policy."""
         demand = self.amount_distribution(world.law)
-        salvage = self.unit_cost if self.salvage is None else self.salvage
-        lost = self.penalty if self.backlog else self.price + self.penalty - self.unit_cost
-        short, over = lost - self.storage, self.unit_cost + self.holding - salvage + self.storage
-        ratio = short / (short + over) if short > 0 and short + over > 0 else 0.0 if short <= 0 else 1.0
-        enough = np.cumsum(demand.pmf, axis=1) >= ratio - 1e-12
-        levels = demand.low + np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1)
-        levels = np.minimum(levels, self.units_of("capacity"))
+        levels = [self._base_stock_level(demand, h) for h in range(self.horizon)]
         rules = {"base-stock": up_to(self.system, levels)}
-        if self.order_cost > 0:
+        if self.order_cost > 0 or self.min_order > 0 or self.price_breaks is not None:
             rules["(s, S)"] = best_policy(world, self._reorder_policies())
         return rules
+
+    def _base_stock_level(self, demand: Disturbance, h: int) -> int:
+        """The stock at a review, step h, that meets all demand until the next as often as the critical ratio says."""
+        steps = range(h, min(h + self.review, self.horizon))
+        lost = self.penalty if self.backlog else self.price + self.penalty - self.unit_cost
+        over = self.unit_cost + self.holding * len(steps) - self._salvage + self.storage
+        short = lost - self.storage
+        ratio = short / (short + over) if short > 0 and short + over > 0 else 0.0 if short <= 0 else 1.0
+        pmf = reduce(np.convolve, [demand.pmf[t % len(demand.pmf)] for t in steps])
+        enough = np.cumsum(pmf) >= ratio - 1e-12
+        met = int(enough.argmax()) if enough.any() else len(enough) - 1
+        return min(len(steps) * int(demand.low) + met, self.units_of("capacity"))
 
     def _reorder_policies(self) -> list[NDArray[np.int64]]:
         """(s, S) policies: order up to S when below s, the same at every step. Some 40 levels of each are tried."""
@@ -127,13 +199,14 @@ class Inventory(Preset):
     def mechanics(self) -> dict[str, Any]:
         """The arguments of the System that differ from preset to preset."""
         capacity, backlog, u = self.units_of("capacity"), self.units_of("backlog"), self.unit
-        expected, orders = self.expected_amount, self.action_quantities
-        salvage = self.unit_cost if self.salvage is None else self.salvage
+        expected, orders, salvage = self.expected_amount, self._orders, self._salvage
+        spent = self._unit_costs * self.action_quantities + self.order_cost * (orders > 0)
 
         def reward(stock: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:
-            bought = self.unit_cost * orders[a] + self.order_cost * (a > 0)
-            full = (stock + a) * u
-            paid: NDArray[Any] = self.price * full - self.storage * np.maximum(full, 0) - bought  # as if all were sold
+            full = (stock + orders[a]) * u
+            paid: NDArray[Any] = (
+                self.price * full - self.storage * np.maximum(full, 0) - spent[a]
+            )  # as if all were sold
             return paid
 
         def landing(z: NDArray[np.int64]) -> NDArray[Any]:
@@ -142,11 +215,17 @@ class Inventory(Preset):
             paid: NDArray[Any] = -u * cost
             return paid
 
+        def fits(stock: NDArray[np.int64], a: NDArray[np.int64]) -> Any:
+            return stock + orders[a] <= capacity
+
+        def fits_now(h: int, stock: NDArray[np.int64], a: NDArray[np.int64]) -> Any:
+            return fits(stock, a) & ((orders[a] == 0) | (h % self.review == 0))
+
         return {
-            "f": lambda h, stock, a: stock + a - expected[h],
+            "f": lambda h, stock, a: stock + orders[a] - expected[h],
             "reward": reward,
             "landing": landing,
-            "allowed": lambda stock, a: stock + a <= capacity,
+            "allowed": fits if self.review == 1 else fits_now,
             "terminal": lambda stock: salvage * stock * u,
             "state_offset": -backlog,
             "n_states": capacity + backlog + 1,

@@ -60,6 +60,8 @@ class Parameters(ABC):
         value = getattr(self, name)
         if np.ndim(value) == 0:
             return f"{name} {value:g}"
+        if np.ndim(value) == 2:
+            return f"{name} " + " ".join(f"({', '.join(f'{x:g}' for x in row)})" for row in value)
         short = len(value) <= 12
         return f"{name} " + (" ".join(f"{x:g}" for x in value) if short else f"{min(value):g} to {max(value):g}")
 
