@@ -26,7 +26,7 @@ class Controller:
     Parameters
     ----------
     preset
-        The system; its unit says what one state and one action of the agent are worth.
+        The system; its unit says what one state of the agent is worth, its ``action_quantities`` what an action means.
     agent
         One that is told ``preset.system``, or the same with another terminal reward.
 

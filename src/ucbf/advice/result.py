@@ -59,7 +59,7 @@ class Advice:
 
     @property
     def agent(self) -> UCBVIf:
-        """An agent to go on with, for :attr:`last`; its states and actions are multiples of the unit."""
+        """An agent to go on with, for :attr:`last`. It counts in units, and numbers actions as the preset does."""
         return self.agents[self.last.name]
 
     def controllers(self) -> dict[str, Controller]:
