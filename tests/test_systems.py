@@ -210,6 +210,26 @@ def test_a_battery_buys_when_it_is_cheap():
     assert sell.policy(ucbf.optimal(sell.world())).quantities[0, :5].tolist() == [0, -1, -2, -3, -3]
 
 
+@given(st.floats(0.1, 1), st.floats(0.1, 1), st.floats(-5, 5), st.sampled_from([1, 2.5]))
+def test_what_is_bought_and_sold_again_costs_what_is_lost_on_the_way(there, back, price, unit):
+    store = Battery(
+        horizon=1, unit=unit, capacity=8 * unit, max_buy=4 * unit, max_sell=4 * unit, prices=price, efficiency=there,
+        discharge_efficiency=back, max_demand=0,
+    )  # fmt: skip
+    for n in range(1, 5):
+        a, b = store.action_of(n * unit), store.action_of(-n * unit)
+        assert store.system.f[0, 4, a] - 4 == 4 - store.system.f[0, 4, b] == n  # no loss in what is stored
+        lost = price * n * unit * (1 / there - back)
+        assert store.system.reward[0, 4, [a, b]].sum() == pytest.approx(-lost, abs=1e-12)
+    assert store.system.reward[0, 4, store.action_of(0)] == 0
+
+
+def test_a_battery_with_losses_keeps_the_contract():
+    ucbf.testing.check_preset(
+        partial(Battery, horizon=2, unit=2, capacity=8, max_sell=4, efficiency=0.8, discharge_efficiency=0.75)
+    )
+
+
 def test_a_reservoir_never_releases_what_it_has_not():
     dam = Reservoir(capacity=5, max_inflow=2, horizon=2)
     assert all(a <= s for a in range(6) for s in range(6) if dam.system.allowed[0, s, a])
@@ -295,6 +315,7 @@ def test_the_rules_of_a_store():
             "service has 2, which is not a multiple of unit 5",
         ),
         (lambda: Inventory(price="9"), "price is not an array of real numbers"),
+        (lambda: Battery(discharge_efficiency=0), "discharge_efficiency is 0; it must be above 0 and at most 1"),
         (lambda: Battery(efficiency=1.5), "efficiency is 1.5; it must be above 0 and at most 1"),
         (lambda: Inventory().world(ucbf.Disturbance(np.full(30, 1 / 30))), "a demand from 0 to 29, but it is declared"),
         (lambda: Inventory(capacity=10**6), "more than 100000 times unit 1; take a coarser unit"),

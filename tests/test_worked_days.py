@@ -50,6 +50,8 @@ DAYS = {
     # 4 arrive of 5 paid for at 3: 15. 2 are generated, and of 4 + 4 + 2 two do not fit: 2. Then 4 are sold at 5, and of
     # 6 that are needed 2 are not there: 20 · 2. -17 + (20 - 40)/2 + 0.
     "battery": (STORE, 4, (4, -4), (-2, 6), 0, -17 - 20 / 2),
+    # The same where three of the four that are sold arrive, 15 for them; the demand is what leaves the battery.
+    "battery that loses": (STORE.replace(discharge_efficiency=0.75), 4, (4, -4), (-2, 6), 0, -17 + (15 - 40) / 2),
     # 6 of 7.5 at 3, and 6 - 2 remain; then nothing, and 2 are left, at 2 each.
     "battery that lasts": (STORE, 0, (6, 0), (2, 2), 2, -22.5 + 0 / 2 + 4 / 4),
     # 10 at 2, 10 less than wanted at 1; 30 - 10 + 40 is 10 too much, at 0.5. Then 30 at 3; 50 - 30 + 10 are left, at

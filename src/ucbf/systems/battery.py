@@ -20,6 +20,15 @@ from ucbf.world import World
 class Battery(Preset):
     """Each step: buy or sell at a known price. Then the net demand comes, and the battery covers the difference.
 
+    All amounts are counted at the battery: a purchase as it arrives there, a sale and the demand as they leave it. What
+    is lost on the way changes what is paid, and nothing else: p · x / efficiency for a purchase of x at price p,
+    p · x · discharge_efficiency for a sale. A demand that is measured behind the losses is to be divided by
+    discharge_efficiency beforehand.
+
+    ``max_buy`` and ``max_sell`` limit what goes through the connection to the grid in a step. There is no limit on the
+    difference between purchase and demand, which is what goes into or out of the battery: what is short would then
+    depend on the charge before the step, not only on where purchase and demand lead.
+
     Parameters
     ----------
     capacity
@@ -35,7 +44,9 @@ class Battery(Preset):
     max_demand
         The most net demand in a step.
     efficiency
-        The share of a purchase that arrives. Purchases are counted as they arrive, and paid for in full.
+        The share of a purchase that arrives at the battery; all of it is paid for.
+    discharge_efficiency
+        The share of a sale that arrives at the grid; only that is paid for.
     shortage_price
         Cost of each unit of demand that neither the purchase nor the battery covers.
     spill_price
@@ -68,6 +79,7 @@ class Battery(Preset):
     min_demand: float = 0
     max_demand: float = 10
     efficiency: float = 1.0
+    discharge_efficiency: float = 1.0
     shortage_price: float = 5.0
     spill_price: float = 0.0
     end_value: float | None = None
@@ -76,7 +88,8 @@ class Battery(Preset):
         """Raise an error for a parameter that makes no sense."""
         self.check_at_least(self.unit, "capacity", "max_buy")
         self.check_at_least(0, "max_sell")
-        real("efficiency", self.efficiency, 0, 1, open_low=True)
+        for name in ("efficiency", "discharge_efficiency"):
+            real(name, getattr(self, name), 0, 1, open_low=True)
         self.per_step("prices")
 
     @property
@@ -114,10 +127,11 @@ class Battery(Preset):
         """The arguments of the System that differ from preset to preset."""
         capacity, u, prices = self.units_of("capacity"), self.unit, self.per_step("prices")
         bought, sold, expected = self.action_quantities, self.units_of("max_sell"), self.expected_amount
+        at_grid = np.where(bought > 0, bought / self.efficiency, bought * self.discharge_efficiency)
         end_value = float(prices.mean()) if self.end_value is None else self.end_value
 
         def reward(h: int, charge: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:
-            paid: NDArray[np.float64] = -prices[h] * np.where(bought > 0, bought / self.efficiency, bought)
+            paid: NDArray[np.float64] = -prices[h] * at_grid
             return paid[a]
 
         def landing(z: NDArray[np.int64]) -> NDArray[Any]:
