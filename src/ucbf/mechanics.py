@@ -134,6 +134,8 @@ def mechanics_of(
     horizon: int,
     endless: bool,
     n_contexts: int,
+    lag: int,
+    late: NDArray[np.float64],
 ) -> Mechanics:
     """The arrays.
 
@@ -176,6 +178,8 @@ def mechanics_of(
         hides=frozen(np.tile(space.hiding, E)),
         wraps=space.n_axes == 1 and bool(space.wraps[0]),
         modular=bins.around > 0,
+        lag=lag,
+        late=frozen(late),
         searches=k > 1 or space.boundary is not None or E > 1,
     )
 

@@ -97,7 +97,7 @@ def plan(system: System, law: Disturbance) -> Plan:
     check_law(system, law)
     if system.horizon is None:
         return _plan_without_end(system, law)
-    v, ahead, policy = induction(system.mechanics, *occurring(system, law))
+    v, ahead, policy = induction(charged(system, law), *occurring(system, law))
     return Plan(system, v, ahead, policy)
 
 
@@ -105,7 +105,7 @@ def _plan_without_end(system: System, law: Disturbance) -> Plan:
     from ucbf.kernels import endless
     from ucbf.kernels.models import as_told
 
-    m, (moves, pmf) = system.mechanics, occurring(system, law)
+    m, (moves, pmf) = charged(system, law), occurring(system, law)
     value, ahead = np.zeros((m.horizon + 1, system.n_states)), np.empty((m.horizon, m.n_after))
     policy, raw = np.zeros((m.horizon, system.n_states), np.int64), np.empty(len(m.next_state))
     wanted = tolerance(system)
@@ -114,6 +114,20 @@ def _plan_without_end(system: System, law: Disturbance) -> Plan:
     if not high - low <= wanted:
         raise ValueError(_unsettled(system, law, policy, low, high))
     return Plan(system, value, ahead, policy, _per_step(system, low, high))
+
+
+def charged(system: System, law: Disturbance) -> Mechanics:
+    """The mechanics, with what landing rewards that are paid late come to if W follows ``law``."""
+    from ucbf.kernels import backward
+
+    m = system.mechanics
+    if not m.lag:
+        return m
+    table = np.zeros((len(law.pmf), m.n_residuals))
+    table[:, system.indices_of(law)] += law.pmf
+    landing = np.empty((m.horizon, m.landing.shape[1]))
+    backward.delay(m, table, landing, m.landing, np.empty((2, len(m.late))))
+    return m._replace(landing=frozen(landing))
 
 
 def _per_step(system: System, low: float, high: float) -> tuple[float, float]:
@@ -298,7 +312,7 @@ def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None
     from ucbf.kernels.backward import Arena
     from ucbf.kernels.models import as_told
 
-    m, (j, pmf) = system.mechanics, occurring(system, law)
+    m, (j, pmf) = charged(system, law), occurring(system, law)
     start = np.zeros(system.n_states) if start is None else start
     room = {"raw": np.empty(len(m.next_state)), "ahead": np.empty((1, m.n_after))}
     return Arena(m, as_told(m), j, pmf, frozen(start), float(best), **room)

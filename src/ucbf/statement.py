@@ -266,6 +266,28 @@ def read_landing(system: System, given: Table) -> NDArray[np.float64]:
     return np.broadcast_to(frozen(np.atleast_2d(table)), (system.n_steps, Z))
 
 
+def read_lag(system: System, lag: int, given: Callable[..., Any] | None) -> dict[str, Any]:
+    """The late landing reward, over all that a raw next state may become."""
+    lag = whole("lag", lag, 0, LARGEST_TABLE)
+    if (lag > 0) != (given is not None):
+        raise ValueError(f"lag is {lag}, and late_landing {given!r:.40}; give both, or neither")
+    late = np.zeros(0)
+    if given is not None:
+        space, bins = system.space, system.bins
+        if not (space.is_line and space.boundary is None and not space.wraps[0]) or system.n_contexts > 1:
+            raise ValueError("lag needs states on a line that is clipped or strict, without contexts")
+        if system.disturbance_range is None:
+            raise ValueError("lag needs disturbance_range=(low, high): how far W may go until then")
+        first, R = system.raw_states[0] + lag * system.residuals[0], bins.n
+        n = len(system.raw_states) + lag * (R - 1)
+        check_length(system, "late landing rewards", n)
+        function = Function("late_landing", given, 1, rows=False)
+        if function.per_step:
+            raise TypeError("late_landing takes more than the raw next states; it must be the same at every step")
+        late = payments(system, "late_landing", function(0, (n,), np.arange(first, first + n)))
+    return {"lag": lag, "late": late, "_late_given": given}
+
+
 def read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
     """[S] the terminal reward, the same in every context."""
     return frozen(np.tile(_read_terminal(system, given), system.n_contexts))

@@ -45,6 +45,7 @@ from ucbf.statement import (
     places,
     read_actions,
     read_box,
+    read_lag,
     read_landing,
     read_length,
     read_line,
@@ -113,6 +114,11 @@ class System:
         interpolated between them. One for all axes, or one for each.
     actions
         [A] or [A, m] what the actions of a box are; functions are given these. 0 .. n_actions - 1 if None.
+    lag, late_landing
+        What the raw next state z pays later: late_landing(z + W + ... + W), discounted, when ``lag`` further
+        disturbances have come; a function, vectorised. For orders that take ``lag`` steps and demand that waits: the
+        state is the stock with all that is under way, and what it costs is settled when the last of it has come. On a
+        line, and not cut off by the boundary on the way. Played, it is paid as expected then.
     period
         Where there is no end: after how many steps f, rewards and W come round again (7 for weekdays). "Per step" then
         means for each of these.
@@ -151,6 +157,8 @@ class System:
     terminal: NDArray[np.float64]  # [S]
     allowed: NDArray[np.bool_]  # [H, S, A]
     disturbance_range: Any  # (low, high), numbers or [d]
+    lag: int
+    late: NDArray[np.float64]  # [Z + lag (R - 1)] the late landing reward
     state_offset: int
     n_states: int
     n_actions: int
@@ -159,6 +167,7 @@ class System:
     functions: dict[str, Function] = field(repr=False)  # of a box, by name
     _boundary_given: Any = field(repr=False)  # None where nobody stated it
     _landing_given: Any = field(repr=False)
+    _late_given: Any = field(repr=False)
 
     def __init__(
         self,
@@ -183,6 +192,8 @@ class System:
         actions: ArrayLike | None = None,
         period: int = 1,
         contexts: int = 1,
+        lag: int = 0,
+        late_landing: Callable[..., Any] | None = None,
     ) -> None:
         self._put(
             **read_length(horizon, period, terminal),
@@ -223,6 +234,7 @@ class System:
         check_length(self, "raw states (f + W)", int(raw))
         check_boundary_given(self)
         self._put(landing=None if landing is None else read_landing(self, landing))
+        self._put(**read_lag(self, lag, late_landing))
         if boundary is None:
             check_boundary_unsaid(self)
 
@@ -376,6 +388,8 @@ class System:
             self.n_steps,
             self.horizon is None,
             self.n_contexts,
+            self.lag,
+            self.late,
         )
 
     def same_disturbances(self, other: System) -> bool:
@@ -499,6 +513,8 @@ class System:
         given |= {name: function.function for name, function in self.functions.items()}
         if callable(self._landing_given):
             given["landing"] = self._landing_given
+        if self.lag:
+            given |= {"lag": self.lag, "late_landing": self._late_given}
         if changes.get("horizon") is not None:
             given["period"] = 1
         return System(**{**self.arguments(), **given, "boundary": self._boundary_given, **changes})
@@ -510,7 +526,7 @@ class System:
         such a system has to be stated again, and its tables are left out.
         """
         tables = self._tables()
-        if not self.space.all_whole or self.space.boundary is not None:
+        if not self.space.all_whole or self.space.boundary is not None or self.lag:
             tables = {"landing": None, "terminal": None, "allowed": None}
         arguments = tables | {
             "horizon": self.horizon,

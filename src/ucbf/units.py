@@ -71,6 +71,7 @@ def in_units(mechanics: Mechanics, units: Units) -> Mechanics:
     return mechanics._replace(
         reward=frozen(mechanics.reward / units.scale),
         landing=frozen(mechanics.landing / units.scale),
+        late=frozen(mechanics.late / units.scale),
         terminal=frozen(mechanics.terminal / units.scale),
     )
 

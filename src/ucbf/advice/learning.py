@@ -117,6 +117,11 @@ def _check_arguments(
 ) -> None:
     if not isinstance(preset, Preset):
         raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Preset")
+    if preset.horizon is None or not preset.is_line or preset.system.lag:
+        raise ValueError(
+            "learn needs a preset with a horizon and orders that come at once; leave out lead_time, shelf_life and a "
+            "second supplier, and give a horizon (ongoing=True plans as if there were no end)"
+        )
     if not isinstance(episodes, Episodes):
         raise TypeError(
             f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(ucbf.data.read_series(...), ...) returns"
@@ -124,9 +129,9 @@ def _check_arguments(
     real("train", train, 0, 1, open_low=True)
     if changes is not None and len(changes) != len(episodes):
         raise ValueError(f"changes has {len(changes)} entries; give one for each of the {len(episodes)} episodes")
-    if episodes.values.shape[1] != preset.horizon:
+    if episodes.values.shape[1] != preset.n_steps:
         raise ValueError(
-            f"episodes have {episodes.values.shape[1]} steps and the preset has {preset.horizon}; give both the same "
+            f"episodes have {episodes.values.shape[1]} steps and the preset has {preset.n_steps}; give both the same "
             "horizon"
         )
     if len(episodes) < 2:

@@ -34,14 +34,14 @@ def _data_section(advice: Advice) -> str:
     preset, training, test, series = advice.preset, advice.training, advice.test, advice.training.series
     last = (test if len(test) else training).starts[-1]
     dropped = f" {show_count(training.dropped, 'row')} at the ends left out." if training.dropped else ""
-    later = (len(series) - training.dropped) // preset.horizon - len(training) - len(test)
+    later = (len(series) - training.dropped) // preset.n_steps - len(training) - len(test)
     unused = f" The {later} after them settle no more, and were left out." if later else ""
     amounts = np.concatenate([training.values, test.values])
     rounded = int((np.abs(amounts / preset.unit - np.rint(amounts / preset.unit)) > 1e-9).sum())
     note = f" {show_count(rounded, 'value')} rounded to multiples of {preset.unit:g}." if rounded else ""
     return (
         f"# {preset.kind.capitalize()}: a policy from {series.source}\n\n"
-        f"Column {series.name!r}, {show_count(len(series), 'row')}; episodes of {show_count(preset.horizon, 'step')}, "
+        f"Column {series.name!r}, {show_count(len(series), 'row')}; episodes of {show_count(preset.n_steps, 'step')}, "
         f"the first from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, "
         f"{len(test)} to judge by.{unused}{dropped}{note}" + "".join(f" {done}" for done in series.notes)
     )

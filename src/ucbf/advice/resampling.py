@@ -45,7 +45,7 @@ def estimated_loss(planner: Planner, k: int, start: int, done: Callable[[], None
 def draw(training: Training, rng: np.random.Generator) -> Numbers:
     """[n] numbers of training episodes, drawn with replacement; the i-th is of the same kind as training episode i."""
     kinds = np.array(training.training_episodes.kinds)
-    wanted = kinds[: max(MOST_RESAMPLED // training.preset.horizon, 1)]
+    wanted = kinds[: max(MOST_RESAMPLED // training.preset.n_steps, 1)]
     drawn = np.empty(len(wanted), np.int64)
     for kind in dict.fromkeys(wanted.tolist()):
         drawn[wanted == kind] = rng.choice(np.flatnonzero(kinds == kind), int((wanted == kind).sum()))

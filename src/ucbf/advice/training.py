@@ -48,7 +48,7 @@ class Training:
         changes: Sequence[dict[str, Any]] | None,
     ) -> None:
         self.training_episodes, after = episodes.split(train)
-        self.test_episodes = after.part(0, min(len(after), max(MOST_JUDGED // preset.horizon, 1)))
+        self.test_episodes = after.part(0, min(len(after), max(MOST_JUDGED // preset.n_steps, 1)))
         n, kinds = len(self.training_episodes), self.training_episodes.kinds
         self.episodes = episodes.part(0, n + len(self.test_episodes))
         self.changes = changes

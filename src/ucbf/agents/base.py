@@ -59,6 +59,7 @@ class Agent(HasState, ABC):
     """
 
     name: ClassVar[str]
+    pays_late: ClassVar[bool] = False  # whether it plans for landing rewards that are paid late
     tables: ClassVar[dict[str, str]] = {}  # of ``state``, by their axes H, S, A: what a file must hold to be believed
 
     def __init__(self, system: System, **params: Any) -> None:
@@ -66,6 +67,11 @@ class Agent(HasState, ABC):
             raise TypeError(
                 f"{type(self).__name__} is built from a ucbf.System, not {system!r:.60}; "
                 "pass world.system, or what the learner is told of it"
+            )
+        if system.lag and not self.pays_late:
+            raise ValueError(
+                f"the system has rewards that are paid {system.lag} steps late, and {self.name} learns only from what "
+                "is paid at once; use UCBVI-f"
             )
         self.system = system
         self.params = params

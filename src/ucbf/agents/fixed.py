@@ -24,6 +24,7 @@ class Fixed(CompiledAgent):
     """A policy that stays."""
 
     uses_residual = False
+    pays_late = True
 
 
 class Greedy(Fixed):
@@ -76,6 +77,7 @@ class Random(Agent):
     name = "random"
     tables: ClassVar[dict[str, str]] = {"count": "H"}
     uses_residual = False
+    pays_late = True
 
     def __init__(self, system: System, *, seed: int = 0) -> None:
         super().__init__(system, seed=whole("seed", seed, 0))

@@ -12,7 +12,7 @@ from ucbf.certificates import FORMS, Certificate, Evidence, bracket
 from ucbf.checks import one_of, real
 from ucbf.disturbance import Disturbance
 from ucbf.kernels import planned, watch
-from ucbf.kernels.endless import SETTLED, End, NoEnd
+from ucbf.kernels.endless import SETTLED, AtOnce, End, Late, NoEnd
 from ucbf.kernels.seen import Seen
 from ucbf.laws import Counts, Law, make_law
 from ucbf.models import Model
@@ -55,6 +55,7 @@ class UCBVIf(InformedAgent):
 
     name = "UCBVI-f"
     plans = True
+    pays_late = True
     averaged = "ahead"
 
     def __init__(
@@ -92,6 +93,7 @@ class UCBVIf(InformedAgent):
         parts = self.attached(counts.counts if self.model.repairs else first, first)
         self.learner = planned.UCBVIfState(
             law=counts,
+            cost=self._cost(),
             end=NoEnd(SETTLED) if system.horizon is None else End(self.told.terminal),
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
@@ -102,6 +104,15 @@ class UCBVIf(InformedAgent):
             **parts,
         )
         watch.believe_prior(self.told, self.learner.watch, first)
+
+    def _cost(self) -> AtOnce | Late:
+        """When landing rewards are paid; where some are late, the mechanics get an array that is filled."""
+        told = self.told
+        if not told.lag:
+            return AtOnce(told.landing)
+        landing = np.zeros((told.horizon, told.landing.shape[1]))
+        self.told = told._replace(landing=landing)
+        return Late(landing, told.landing, np.zeros((2, len(told.late))))
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:

@@ -39,7 +39,7 @@ def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
     rows = []
     for day in found.by_kind.values():
         law, preset, words = day.amount_distribution, day.preset, day.policy.words
-        for h, step in enumerate(words.steps or range(1, preset.horizon + 1)):
+        for h, step in enumerate(words.steps or range(1, preset.n_steps + 1)):
             for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True):
                 if p > 0:
                     kind = {"kind": day.name} if len(found.by_kind) > 1 else {}

@@ -71,6 +71,30 @@ def fill(m: Mechanics, h: int, value: Floats, raw: Floats) -> None:
 
 
 @inlined
+def delay(m: Mechanics, law: Floats, landing: Floats, paid: Floats, room: Floats) -> None:
+    """landing_h(z) = paid_h(z) + γ^lag E[late(z + W_{h+1} + ... + W_{h+lag})]: with what is paid late.
+
+    law: [L, R]; landing: [H, Z], filled; paid: [D, Z] what it pays at once; room: [2, Z + lag (R - 1)]
+    """
+    R, Z = law.shape[1], landing.shape[1]
+    for h in range(len(landing)):
+        for z in range(room.shape[1]):
+            room[0, z] = m.late[z]
+        for i in range(m.lag):  # from the last disturbance to the first
+            p, n = (h + m.lag - i) % len(law), room.shape[1] - (i + 1) * (R - 1)
+            for z in range(n):
+                room[1, z] = 0
+            for j in range(R):
+                if law[p, j] > 0:
+                    for z in range(n):
+                        room[1, z] += law[p, j] * room[0, z + j]
+            for z in range(n):
+                room[0, z] = room[1, z]
+        for z in range(Z):
+            landing[h, z] = paid[h % len(paid), z] + m.discount**m.lag * room[0, z]
+
+
+@inlined
 def add_run(ahead: Floats, row: int, first: int, raw: Floats, begin: int, length: int, probability: float) -> None:
     """Add what a disturbance leads to from a run of after-states."""
     for x in range(length):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ucbf.kernels.backward import Arena, follow, induction
+from ucbf.kernels.backward import Arena, delay, follow, induction
 from ucbf.kernels.jit import by_type, compiled, inlined
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -34,6 +34,38 @@ class NoEnd(NamedTuple):
 
     settled: float  # how far entries of TV - V may differ, in the learner's units
 
+
+# charge(told, cost, law): find the landing rewards, where some are paid later than they are incurred.
+charge = by_type(1)
+
+
+class AtOnce(NamedTuple):
+    """Landing rewards are paid at once."""
+
+    landing: Floats
+
+
+class Late(NamedTuple):
+    """Landing rewards with what is paid late, which depends on the distribution of W."""
+
+    landing: Floats  # [H, Z] that of the learner's mechanics, filled
+    paid: Floats  # [D, Z] what is paid at once
+    room: Floats  # [2, Z + lag (R - 1)]
+
+
+@inlined
+def charge_nothing(m: Mechanics, cost: AtOnce, law: Floats) -> None:
+    """Nothing to do."""
+
+
+@inlined
+def charge_late(m: Mechanics, cost: Late, law: Floats) -> None:
+    """By what is believed of W now."""
+    delay(m, law, cost.landing, cost.paid, cost.room)
+
+
+charge.state(AtOnce, charge_nothing)
+charge.state(Late, charge_late)
 
 FAR = 0.95  # how far a sweep goes, in turn with
 HALF = 0.5

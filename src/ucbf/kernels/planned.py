@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ucbf.kernels.averaged import is_due
-from ucbf.kernels.endless import plan_ahead
+from ucbf.kernels.endless import charge, plan_ahead
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.laws import add, add_censored, believe
 from ucbf.kernels.learners import learn, registered
@@ -21,6 +21,7 @@ class UCBVIfState(NamedTuple):
     law: Any  # what is known of W: one of ucbf.kernels.laws
     model: Any  # what is known of f: one of ucbf.kernels.models
     end: Any  # whether there is one: one of ucbf.kernels.endless
+    cost: Any  # when landing rewards are paid: one of ucbf.kernels.endless
     ahead: Floats  # [H, X] expectation of landing(x + w) + γ V_{h+1}(boundary(x + w))
     value: Floats  # [H+1, S]
     visits: Ints  # [H, E]
@@ -67,6 +68,7 @@ def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     refit(told, learner.model, learner.watch)
     believe(learner.law, True)
     law, model = learner.law.law, learner.model
+    charge(told, learner.cost, law)
     top: int = plan_ahead(
         told, learner.end, model, told.offsets, law, learner.value, learner.ahead, learner.policy, learner.raw
     )

@@ -45,4 +45,6 @@ class Mechanics(NamedTuple):
     hides: NDArray[np.bool_]  # [S] whether a state hides, by itself, the disturbance that led to it
     wraps: bool  # whether the states of a line are counted modulo S
     modular: bool  # whether its after-states and residuals are counted modulo S
+    lag: int  # how many steps later what ``late`` says is paid
+    late: Floats  # [Z + lag (R - 1)] reward of what a raw next state has become by then; [0] where lag is 0
     searches: bool  # whether what a transition says of W is found by trying all disturbances

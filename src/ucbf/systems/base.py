@@ -23,6 +23,11 @@ from ucbf.systems.parameters import Parameters
 from ucbf.world import World
 
 
+def _on_first_axis(amount: Any, axes: int) -> list[Any]:
+    """A disturbance of the first axis of so many."""
+    return [amount, *[0] * (axes - 1)]
+
+
 def best_policy(world: World, policies: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The policy [H, S] with the highest value, averaged over the first state."""
     return max(policies, key=lambda policy: float(world.start @ evaluate(world, policy)[0]))
@@ -105,13 +110,28 @@ class Preset(Parameters):
         low, high = (int(x) for x in self.to_units(self.amount_range))
         # W has the same range for every profile, so that what is known of W around one profile serves another.
         ends = (low - high, high - low) if self.has_profile else sorted((self.sign * low, self.sign * high))
+        arguments = {"boundary": "clip", **self.mechanics()}
+        axes = arguments.pop("raw_axes", None)  # of a box: the amount acts on the first
+        if self.horizon is None:
+            arguments.pop("terminal", None)
         return System(
-            **self.mechanics(),
+            **arguments,
             horizon=self.horizon,
-            boundary="clip",
+            period=self.period,
             discount=self.discount,
-            disturbance_range=(ends[0], ends[1]),
+            disturbance_range=tuple(end if axes is None else _on_first_axis(end, axes) for end in ends),
         )
+
+    @property
+    def is_line(self) -> bool:
+        """Whether states and disturbances are numbers; else rows, of which the amount moves the first."""
+        return self.system.space.is_line
+
+    def _rows(self, law: Disturbance) -> Disturbance:
+        """A distribution of W as the system has it: of numbers, or of rows."""
+        if self.is_line:
+            return law
+        return Disturbance(law.pmf, values=[_on_first_axis(w, self.system.raw_space.n_axes) for w in law.values])
 
     def world(self, law: Disturbance | None = None, start: float | ArrayLike | None = None) -> World:
         """A world in which the amount has this distribution.
@@ -119,10 +139,10 @@ class Preset(Parameters):
         law: the distribution of the amount in multiples of ``unit``; :meth:`example_distribution` if None
         start: the first state in the user's units, or probabilities [S]; uniform if None
         """
-        if start is not None and np.ndim(start) == 0:
-            start = int(self.to_units(start))
+        if start is not None and (np.ndim(start) == 0 or (not self.is_line and np.ndim(start) == 1)):
+            start = self.to_units(start) if np.ndim(start) else int(self.to_units(start))
         law = self.example_distribution() if law is None else law
-        return World(self.system, self.disturbance_distribution(law), start)
+        return World(self.system, self._rows(self.disturbance_distribution(law)), start)
 
     # -- from the amount to W and back ------------------------------------------------------------
 
@@ -154,9 +174,9 @@ class Preset(Parameters):
                 f"law gives a {self.amount_name} from {found}, but it is declared from {declared}; widen that range "
                 f"({', '.join(self.range_parameters)})"
             )
-        if self.has_profile and len(law.pmf) not in (1, self.horizon):
+        if self.has_profile and len(law.pmf) not in (1, self.n_steps):
             raise ValueError(
-                f"law has {len(law.pmf)} steps and the system {self.horizon}; give one row, or one for each step"
+                f"law has {len(law.pmf)} steps and the system {self.n_steps}; give one row, or one for each step"
             )
         return at_values(law, self.sign * (law.values - self._expected_column))
 
@@ -193,8 +213,8 @@ class Preset(Parameters):
     def _measured_units(self, measured: ArrayLike) -> NDArray[np.int64]:
         """[K, H] measured amounts in multiples of ``unit``."""
         table = numbers(self.amount_name, measured)
-        if table.ndim != 2 or table.shape[1] != self.horizon or not len(table):
-            raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.horizon}")
+        if table.ndim != 2 or table.shape[1] != self.n_steps or not len(table):
+            raise ValueError(f"{self.amount_name} has shape {table.shape}; give [K, H] with H = {self.n_steps}")
         return self.to_units(table)
 
     # -- actions and policies -----------------------------------------------------------------------

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.checks import numbers, real, whole
+from ucbf.checks import numbers, one_of, real, whole
 from ucbf.disturbance import Disturbance
 from ucbf.rules import up_to
 from ucbf.systems.base import Preset, best_policy
+from ucbf.systems.pipelines import Store, only_at_reviews
 from ucbf.world import World
+
+MOST_LEAD_TIME = 1000  # steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,23 @@ class Inventory(Preset):
         Value of each unit left after the last step; if None the lowest unit cost, so that nobody buys for the end.
     horizon
         Number of steps of an episode.
+        None: there is no end; ``period`` then says after how many steps everything comes round again.
+    lead_time
+        An order of step t can be sold from step t + lead_time on; 0: at once. Where customers wait (backlog), the
+        state is the stock with all that is under way, less what is owed, so that a lead time of 30 costs no more than
+        one of 1; holding and penalty are those of the step in which the order has come. Else the state is the stock,
+        with what came this step, and each order under way; what comes and does not fit into ``capacity`` is thrown
+        away.
+    shelf_life
+        How many steps a unit can be sold, the step in which it comes included; None: for ever. A unit that is then left
+        costs ``waste``. Nobody waits then (backlog 0).
+    issue
+        Where stock ages: "first" (what came first is sold first) or "last".
+    waste
+        Cost of each unit that is thrown away because of its age.
+    fast_cost, fast_lead_time, max_fast
+        A second supplier, who is faster: cost of each unit, the lead time, shorter than ``lead_time``, and the most
+        that can be ordered there at once (max_order if None). None: there is none.
     discount
         What a reward is worth if it comes one step later, at most 1.
     unit
@@ -73,10 +93,10 @@ class Inventory(Preset):
     amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
     sign = -1
     range_parameters = ("max_demand",)
-    multiples_of_unit = ("capacity", "backlog", "max_order", "pack", "min_order")
+    multiples_of_unit = ("capacity", "backlog", "max_order", "pack", "min_order", "max_fast")
     raising_verb = "order"
 
-    horizon: int = 7
+    horizon: int | None = 7
     capacity: float = 20
     max_demand: float = 15
     backlog: float = 0
@@ -92,6 +112,13 @@ class Inventory(Preset):
     storage: float = 0
     penalty: float = 0
     salvage: float | None = None
+    lead_time: int = 0
+    shelf_life: int | None = None
+    issue: str = "first"
+    waste: float = 0
+    fast_cost: float | None = None
+    fast_lead_time: int = 0
+    max_fast: float | None = None
 
     def check(self) -> None:
         """Raise an error for a parameter that makes no sense."""
@@ -99,9 +126,38 @@ class Inventory(Preset):
         self.check_at_least(0, "holding", "storage", "penalty", "min_order")
         self.check_at_least(self.unit, "capacity", *(["max_order"] if self.max_order is not None else []))
         whole("review", self.review, 1)
+        self._check_supply()
         self._check_sizes_of_orders()
         if self.price_breaks is not None:
             self._check_price_breaks()
+
+    def _check_supply(self) -> None:
+        """Lead times, ages, and the second supplier."""
+        whole("lead_time", self.lead_time, 0, MOST_LEAD_TIME)
+        self.check_at_least(0, "waste")
+        one_of("issue", self.issue, ("first", "last"))
+        if self.shelf_life is not None:
+            whole("shelf_life", self.shelf_life, 1 if self.lead_time else 2, MOST_LEAD_TIME)
+            if self.backlog or self.fast_cost is not None:
+                raise ValueError(
+                    "shelf_life is given with a backlog or a second supplier; stock that ages is sold to customers who "
+                    "do not wait, from one supplier: set backlog=0 and fast_cost=None"
+                )
+        if self.fast_cost is not None:
+            real("fast_cost", self.fast_cost, 0)
+            whole("fast_lead_time", self.fast_lead_time, 0)
+            if self.fast_lead_time >= self.lead_time:
+                raise ValueError(
+                    f"fast_lead_time is {self.fast_lead_time} and lead_time {self.lead_time}; the second supplier must "
+                    "be the faster one: raise lead_time, or leave out fast_cost"
+                )
+        elif self.max_fast is not None:
+            raise ValueError(f"max_fast is {self.max_fast:g} without a fast_cost; give the second supplier's unit cost")
+        if self.horizon is None and self.period % self.review:
+            raise ValueError(
+                f"review is {self.review} and period {self.period}; without an end the period must be a multiple of "
+                "review: set period"
+            )
 
     def _check_sizes_of_orders(self) -> None:
         pack = self.unit if self.pack is None else real("pack", self.pack, 0, open_low=True)
@@ -137,8 +193,18 @@ class Inventory(Preset):
 
     @property
     def action_quantities(self) -> NDArray[Any]:
-        """[A] how much each action orders: nothing, or one of the orders that exist."""
-        return self._orders * self.unit
+        """[A] how much each action orders: nothing, or one of the orders that exist; [A, 2] of two suppliers."""
+        return (self._orders if self.fast_cost is None else self._both_orders) * self.unit
+
+    @property
+    def _both_orders(self) -> NDArray[np.int64]:
+        """[A, 2] the orders from the first and from the second supplier, in multiples of ``unit``."""
+        fast = np.zeros(1, np.int64)
+        if self.fast_cost is not None:
+            most = self._orders.max() if self.max_fast is None else self.units_of("max_fast")
+            fast = np.arange(most + 1)
+        regular, second = np.meshgrid(self._orders, fast, indexing="ij")
+        return np.stack([regular.ravel(), second.ravel()], axis=1)
 
     @property
     def _orders(self) -> NDArray[np.int64]:
@@ -154,7 +220,7 @@ class Inventory(Preset):
     def _unit_costs(self) -> NDArray[np.float64]:
         """[A] what each unit of an order costs."""
         quantities, costs = np.reshape(() if self.price_breaks is None else self.price_breaks, (-1, 2)).T
-        reached = np.searchsorted(quantities - 1e-9 * self.unit, self.action_quantities)
+        reached = np.searchsorted(quantities - 1e-9 * self.unit, self._orders * self.unit)
         return np.array([self.unit_cost, *costs])[reached]
 
     @property
@@ -165,7 +231,7 @@ class Inventory(Preset):
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Base-stock levels by the critical ratio; where small orders are costly or none, the best (s, S) policy."""
         demand = self.amount_distribution(world.law)
-        levels = [self._base_stock_level(demand, h) for h in range(self.horizon)]
+        levels = [self._base_stock_level(demand, h) for h in range(self.n_steps)]
         rules = {"base-stock": up_to(self.system, levels)}
         if self.order_cost > 0 or self.min_order > 0 or self.price_breaks is not None:
             rules["(s, S)"] = best_policy(world, self._reorder_policies())
@@ -173,7 +239,7 @@ class Inventory(Preset):
 
     def _base_stock_level(self, demand: Disturbance, h: int) -> int:
         """The stock at a review, step h, that meets all demand until the next as often as the critical ratio says."""
-        steps = range(h, min(h + self.review, self.horizon))
+        steps = range(h, min(h + self.review, self.n_steps))
         lost = self.penalty if self.backlog else self.price + self.penalty - self.unit_cost
         over = self.unit_cost + self.holding * len(steps) - self._salvage + self.storage
         short = lost - self.storage
@@ -198,9 +264,61 @@ class Inventory(Preset):
 
     def mechanics(self) -> dict[str, Any]:
         """The arguments of the System that differ from preset to preset."""
+        if self.lead_time and self.backlog and self.fast_cost is None:
+            return self._position()
+        if self.lead_time or self.shelf_life is not None:
+            return self._pipeline()
+        return self._shelf()
+
+    def _pipeline(self) -> dict[str, Any]:
+        """Every order under way, or every age, on an axis of its own."""
+        both = self._both_orders
+        regular = np.searchsorted(self._orders, both[:, 0])
+        spent = self._unit_costs[regular] * both[:, 0] * self.unit + self.order_cost * (both[:, 0] > 0)
+        if self.fast_cost is not None:
+            spent = spent + self.fast_cost * both[:, 1] * self.unit
+        store = Store(
+            capacity=self.units_of("capacity"),
+            backlog=self.units_of("backlog"),
+            lead_time=self.lead_time,
+            fast_lead_time=None if self.fast_cost is None else self.fast_lead_time,
+            shelf_life=self.shelf_life,
+            last_in_first_out=self.issue == "last",
+            orders=both,
+            spent=spent,
+            unit=self.unit,
+            price=self.price,
+            holding=self.holding,
+            storage=self.storage,
+            penalty=self.penalty,
+            waste=self.waste,
+            expected=self.expected_amount,
+            salvage=self._salvage,
+        )
+        made = store.mechanics()
+        if self.review > 1:
+            made["allowed"] = only_at_reviews(made["allowed"], self.review)
+        return made
+
+    def _position(self) -> dict[str, Any]:
+        """Customers wait: the stock with all that is under way, on one axis; its costs come lead_time steps later."""
+        made, u = self._shelf(), self.unit
+
+        def late(z: NDArray[np.int64]) -> NDArray[Any]:
+            cost: NDArray[Any] = -u * (self.holding * np.maximum(z, 0) + self.penalty * np.maximum(-z, 0))
+            return cost
+
+        def lost(z: NDArray[np.int64]) -> NDArray[Any]:
+            unsold: NDArray[Any] = -u * self.price * np.maximum(z, -self.units_of("backlog"))
+            return unsold
+
+        return {**made, "landing": lost, "late_landing": late, "lag": self.lead_time}
+
+    def _shelf(self) -> dict[str, Any]:
+        """Orders come at once."""
         capacity, backlog, u = self.units_of("capacity"), self.units_of("backlog"), self.unit
         expected, orders, salvage = self.expected_amount, self._orders, self._salvage
-        spent = self._unit_costs * self.action_quantities + self.order_cost * (orders > 0)
+        spent = self._unit_costs * self._orders * self.unit + self.order_cost * (orders > 0)
 
         def reward(stock: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[Any]:
             full = (stock + orders[a]) * u

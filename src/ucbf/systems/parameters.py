@@ -22,17 +22,25 @@ class Parameters(ABC):
 
     multiples_of_unit: ClassVar[tuple[str, ...]] = ()  # the parameters that must be multiples of unit
 
-    horizon: int
+    horizon: int | None  # None: there is no end
+    period: int = 1  # where there is none: after how many steps everything comes round again
     unit: float = 1.0
     profile: PerStep = 0.0
     discount: float = 1.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None or field.default is not None:
+            value, may_be_none = getattr(self, field.name), field.default is None or field.name == "horizon"
+            if not isinstance(value, str) and not (value is None and may_be_none):
                 numbers(field.name, value)
-        whole("horizon", self.horizon, 1, MOST_STEPS)
+        whole("period", self.period, 1, MOST_STEPS)
+        if self.horizon is not None:
+            whole("horizon", self.horizon, 1, MOST_STEPS)
+            if self.period != 1:
+                raise ValueError(
+                    f"period is {self.period}, and horizon {self.horizon}; a period is of systems without an end: pass "
+                    "horizon=None, or leave it out"
+                )
         real("unit", self.unit, 0, open_low=True)
         real("discount", self.discount, 0, 1, open_low=True)
         self.check()
@@ -58,6 +66,8 @@ class Parameters(ABC):
     def describe(self, name: str) -> str:
         """The name of a parameter and its value, in a few words."""
         value = getattr(self, name)
+        if isinstance(value, str):
+            return f"{name} {value!r}"
         if np.ndim(value) == 0:
             return f"{name} {value:g}"
         if np.ndim(value) == 2:
@@ -68,9 +78,14 @@ class Parameters(ABC):
     def per_step(self, name: str) -> NDArray[np.float64]:
         """[H] a parameter that is given as one number or as one for each step."""
         value = numbers(name, getattr(self, name))
-        if value.shape not in {(), (self.horizon,)}:
-            raise ValueError(f"{name} has {value.size} numbers; give one, or one for each of the {self.horizon} steps")
-        return np.broadcast_to(value, (self.horizon,))
+        if value.shape not in {(), (self.n_steps,)}:
+            raise ValueError(f"{name} has {value.size} numbers; give one, or one for each of the {self.n_steps} steps")
+        return np.broadcast_to(value, (self.n_steps,))
+
+    @property
+    def n_steps(self) -> int:
+        """The horizon, or where there is none the period."""
+        return self.period if self.horizon is None else self.horizon
 
     def to_units(self, values: ArrayLike) -> NDArray[np.int64]:
         """Numbers in the user's units as multiples of ``unit``, rounded."""

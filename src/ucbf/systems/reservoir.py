@@ -82,7 +82,7 @@ class Reservoir(Preset):
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Release the target, or without a target the mean inflow, as far as there is water."""
         inflow = self.amount_distribution(world.law)
-        mean = np.array([inflow.mean(h) for h in range(self.horizon)])
+        mean = np.array([inflow.mean(h) for h in range(self.n_steps)])
         target = self.per_step("target")
         wanted = self.to_units(target) if target.any() else np.rint(mean).astype(np.int64)
         stored, most = np.array(self.system.states), len(self.action_quantities) - 1

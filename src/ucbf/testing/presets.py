@@ -64,7 +64,7 @@ def parameters_are_checked(make: Callable[[], Preset]) -> None:
     wrong: list[dict[str, Any]] = [
         *({name: value} for name in given for value in (float("nan"), "many")),
         *({"horizon": 0}, {"unit": 0.0}, {"unit": -1.0}, {"discount": 0.0}, {"discount": 1.5}),
-        {"profile": (0.0,) * (preset.horizon + 1)},
+        {"profile": (0.0,) * (preset.n_steps + 1)},
         {"no_such_parameter": 1},
     ]
     for name in preset.multiples_of_unit:
@@ -107,7 +107,7 @@ def range_of_w_covers_the_amounts(make: Callable[[], Preset]) -> None:
         low, high = preset.amount_range
         declared = preset.system.disturbance_range
         require(declared is not None, "its system declares no range of W", "leave ``system`` as it is")
-        w = preset.disturbances(np.repeat(np.linspace(low, high, 7)[:, None], preset.horizon, axis=1))
+        w = preset.disturbances(np.repeat(np.linspace(low, high, 7)[:, None], preset.n_steps, axis=1))
         least, most = declared or (0, 0)
         require(
             w.min() >= least and w.max() <= most,
@@ -116,7 +116,7 @@ def range_of_w_covers_the_amounts(make: Callable[[], Preset]) -> None:
         )
         law = preset.example_distribution()
         back = preset.amount_distribution(preset.disturbance_distribution(law))
-        means, found = ([one.mean(h) for h in range(preset.horizon)] for one in (law, back))
+        means, found = ([one.mean(h) for h in range(preset.n_steps)] for one in (law, back))
         require(np.allclose(means, found), f"mean amounts of {means} came back as {found}", "check sign")
         beyond = Disturbance([1.0], low=int(preset.to_units(high)) + 1)
         remedy = "leave ``disturbance`` as it is"
@@ -266,7 +266,7 @@ PRESET_RULES: tuple[Rule, ...] = (
 def profiled(preset: Preset) -> Preset:
     """The same with an amount expected at each step: now the least, now the most, now between."""
     low, high = preset.amount_range
-    return preset.replace(profile=tuple(low + (high - low) * (h % 3) / 2 for h in range(preset.horizon)))
+    return preset.replace(profile=tuple(low + (high - low) * (h % 3) / 2 for h in range(preset.n_steps)))
 
 
 def _moved(value: Any, by: float) -> Any:
