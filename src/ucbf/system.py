@@ -599,9 +599,9 @@ class System:
 
     @cached_property
     def _reached(self) -> NDArray[Any]:
-        """[N, d] where actions that exist lead in a box, counted in points from the first."""
+        """[N, d] where actions that exist lead, counted in points from the first."""
         f, exists = self._f_and_allowed
-        return positions(self.raw_space, f[exists])
+        return positions(self.raw_space, f[exists].reshape(-1, self.raw_space.n_axes))
 
     def _from_the_end(self) -> NDArray[Any]:
         """[N, d] where actions lead from the far end of continuous axes that wrap, which no point is at."""
