@@ -26,12 +26,15 @@ from ucbf.bonuses import log_term
 from ucbf.checks import numbers, real
 from ucbf.kernels.types import Mechanics
 from ucbf.lipschitz import lipschitz_ahead
+from ucbf.mechanics import raw_starts
 from ucbf.spaces import sliding
 from ucbf.system import System
 from ucbf.units import Units, following, over_disturbances, reward_range, units_of
 
 Array = NDArray[np.float64]
 FORMS = ("bernstein", "hoeffding")
+SWEEPS = 300  # for a bound where there is no end, at most
+PART = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,77 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
         low = reward[chosen] + following(told, worst, h)[chosen]
     upper, lower = up * units.scale, np.minimum(low, up) * units.scale
     return Certificate(upper, lower, upper - lower, p)
+
+
+def bracket_by_sets(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float) -> Certificate:
+    """Where there is no end, or where there are contexts: with one bound on the counts that serves every function.
+
+    Without an end: whatever V is, no policy gets more on average than the largest entry of TV - V, where T takes the
+    best distribution that the counts allow, nor does this one get less than the smallest, with the worst; alike with a
+    discount. V is whatever some sweeps make of it.
+    """
+    sweep = _Sweep(system, told, evidence, p)
+    if system.horizon is not None:
+        upper, lower = sweep(told.terminal, 1), sweep(told.terminal, -1)
+        upper = np.minimum(upper, units.cap[0])
+    else:
+        lower, upper = (_settled(system, told, sweep, sign) for sign in (-1, 1))
+    upper, lower = upper * units.scale, np.minimum(lower, upper) * units.scale
+    return Certificate(upper, lower, upper - lower, p)
+
+
+def _settled(system: System, told: Mechanics, sweep: _Sweep, sign: int) -> Array:
+    """[S] an upper (sign 1) or lower (-1) bound where there is no end: the best of some sweeps."""
+    decay = told.discount**told.horizon
+    steps = 1.0 if decay == 1 else 1 / (1 - told.discount)
+    bound = np.full(system.n_states, reward_range(system)[sign > 0] / units_of(system).scale * steps)
+    v, best = np.zeros(system.n_states), np.minimum if sign > 0 else np.maximum
+    for _ in range(SWEEPS):
+        moved = sweep(v, sign) - v
+        furthest = moved.max() if sign > 0 else moved.min()
+        bound = best(bound, furthest / told.horizon if decay == 1 else v + furthest / (1 - decay))
+        if np.ptp(moved) <= 1e-6 * float(np.ptp(v)):
+            break
+        v = v + (moved - moved[0]) * (PART if decay == 1 else 1.0)  # part of the way, so that cycles die out
+    return bound
+
+
+class _Sweep:
+    """T: values of the first step, given those after the last, with what the counts allow.
+
+    Of n draws of k values the shares of all sets of values are within ε of their chances, but for a probability of
+    2^k exp(-2nε²), so that the mean of any function is within ε times its range.
+    """
+
+    def __init__(self, system: System, told: Mechanics, evidence: Evidence, p: float) -> None:
+        self.system, self.told, self.policy = system, told, evidence.policy
+        self.seen = evidence.counts.sum(axis=1)
+        n, k = np.maximum(self.seen, 1.0), system.bins.n_possible * system.n_contexts
+        logs = np.array([log_share(one, len(n), p) for one in n])
+        self.chances, self.error = evidence.counts / n[:, None], np.sqrt((k * np.log(2) + logs) / (2 * n))
+        self.starts = raw_starts(told).reshape(system.n_contexts, -1)
+
+    def __call__(self, v: Array, sign: int) -> Array:
+        """[S] the best plan with the best distributions (sign 1), or the policy with the worst (-1)."""
+        told = self.told
+        for h in range(told.horizon - 1, -1, -1):
+            raw = sign * (told.landing[h % len(told.landing)] + told.discount * v[told.next_state])
+            q = told.reward[h % len(told.reward)] + following(told, sign * self._ahead(h, raw), h)
+            v = q.max(axis=1) if sign > 0 else q[np.arange(len(q)), self.policy[h]]
+        return v
+
+    def _ahead(self, h: int, raw: Array) -> Array:
+        """[X] what the mean of ``raw`` [Z] is at most."""
+        E = self.system.n_contexts
+        most, least = (over_disturbances(pick, raw, self.system).reshape(E, -1) for pick in (np.maximum, np.minimum))
+        for e in range(E):
+            row = h % (len(self.seen) // E) * E + e
+            if self.seen[row]:
+                mean = np.zeros(most.shape[1])
+                for j in np.flatnonzero(self.chances[row]):
+                    mean += self.chances[row, j] * raw[self.starts[e] + self.told.offsets[j]]
+                most[e] = np.minimum(most[e], mean + self.error[row] * (most[e] - least[e]))
+        return most.ravel()
 
 
 def _distinct(system: System, counts: Array) -> int:

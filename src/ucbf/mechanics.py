@@ -184,6 +184,11 @@ def mechanics_of(
     )
 
 
+def raw_starts(m: Mechanics) -> NDArray[np.int64]:
+    """[X] where each after-state lies among the raw next states, before W moves it."""
+    return (m.rows[:, None] + np.arange(m.n_after // len(m.rows))).ravel()
+
+
 def look_ahead(space: Space, reach: Reach, ahead: NDArray[np.float64], at: NDArray[Any]) -> NDArray[np.float64]:
     """[N] what follows after-states [N, d], counted in points from the first. ahead: [X] at those of the lattice."""
     corner = corners(space.is_whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import frozen, integers, numbers, whole
 from ucbf.disturbance import Disturbance
 from ucbf.kernels.types import Mechanics
+from ucbf.mechanics import raw_starts
 from ucbf.system import System
 from ucbf.units import following
 
@@ -51,6 +53,8 @@ class Plan:
 
     def value_at(self, h: int, states: ArrayLike) -> Any:
         """The values of states [d] or [N, d] at step h, interpolated between points."""
+        if self.system.n_contexts > 1:
+            raise TypeError("with contexts, values are looked up: v[h, e * S + s]")
         space, h = self.system.space, whole("step h", h, 0, self.system.n_steps)
         found = space.interpolated(self.v[h], space.rows("state", states))
         return float(found[0]) if space.is_one(states) else found
@@ -58,6 +62,8 @@ class Plan:
     def q_at(self, h: int, states: ArrayLike) -> NDArray[np.float64]:
         """[N, A] for states [N, d]: the reward at the very state, and what follows f, interpolated."""
         h = self.system.step(h)
+        if self.system.n_contexts > 1:
+            raise TypeError("with contexts, values are looked up: q[h, e * S + s]")
         return self.system.q_at(h, states, self.ahead[h])
 
     def act(self, h: int, states: ArrayLike, context: int | None = None) -> Any:
@@ -110,7 +116,7 @@ def _plan_without_end(system: System, law: Disturbance) -> Plan:
     policy, raw = np.zeros((m.horizon, system.n_states), np.int64), np.empty(len(m.next_state))
     wanted = tolerance(system)
     model = as_told(m)
-    low, high = endless.run_solve(m, model, moves, pmf, value, ahead, policy, raw, wanted, MOST_SWEEPS)
+    low, high = endless.run_solve(m, model, moves, pmf, value, ahead, policy, raw, wanted, most_sweeps(system))
     if not high - low <= wanted:
         raise ValueError(_unsettled(system, law, policy, low, high))
     return Plan(system, value, ahead, policy, _per_step(system, low, high))
@@ -138,6 +144,13 @@ def _per_step(system: System, low: float, high: float) -> tuple[float, float]:
     return -half, half
 
 
+def most_sweeps(system: System) -> int:
+    """After how many sweeps a plan without an end that has not settled is given up."""
+    if system.discount == 1:
+        return MOST_SWEEPS
+    return max(MOST_SWEEPS, math.ceil(40 / (1 - system.discount)))
+
+
 def tolerance(system: System) -> float:
     """How far the bounds on what a period pays may be apart where there is no end."""
     m = system.mechanics
@@ -157,8 +170,8 @@ def _unsettled(system: System, law: Disturbance, policy: NDArray[np.int64], low:
             f"{high / system.n_steps:g}; state a system in which every state can be reached, or a discount below 1"
         )
     return (
-        f"the plan did not settle in {MOST_SWEEPS} sweeps: a period pays from {low:g} to {high:g}; pass a smaller "
-        "discount, or check that every state can be left"
+        f"the plan did not settle in {most_sweeps(system)} sweeps: a period pays from {low:g} to {high:g}; pass a "
+        "smaller discount, or check that every state can be left"
     )
 
 
@@ -181,11 +194,6 @@ def recurrent_classes(system: System, law: Disturbance, policy: NDArray[np.int64
     left = np.zeros(n, np.bool_)
     left[label[begin[label[begin] != label[end]]]] = True
     return [np.flatnonzero(label == c) for c in np.flatnonzero(~left)]
-
-
-def raw_starts(m: Mechanics) -> NDArray[np.int64]:
-    """[X] where each after-state lies among the raw next states, before W moves it."""
-    return (m.rows[:, None] + np.arange(m.n_after // len(m.rows))).ravel()
 
 
 def induction(m: Mechanics, moves: NDArray[np.int64], law: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
@@ -265,9 +273,14 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     _check_world(world)
     system = world.system
     if system.horizon is None:
-        v = np.zeros((system.n_steps + 1, system.n_states))
+        v, wanted = np.zeros((system.n_steps + 1, system.n_states)), tolerance(system)
         actions = checked_policy(system, policy)
-        endless.run_evaluate(arena_of(system, world.law), actions, v, tolerance(system), MOST_SWEEPS)
+        low, high = endless.run_evaluate(arena_of(system, world.law), actions, v, wanted, most_sweeps(system))
+        if not high - low <= wanted:
+            raise ValueError(
+                f"the long-run average of this policy depends on the first state: a period pays from {low:g} to "
+                f"{high:g}; ucbf.planning.gain gives that of the world's first state"
+            )
         return v
     v = np.empty((system.n_steps + 1, system.n_states))
     v[-1] = system.terminal
@@ -285,7 +298,7 @@ def gain(world: World, policy: ArrayLike) -> float:
         raise ValueError("a gain is of systems with horizon=None and discount=1; use ucbf.evaluate")
     v = np.zeros((system.n_steps + 1, system.n_states))
     arena, actions = arena_of(system, world.law, world.start), checked_policy(system, policy)
-    endless.run_followed(arena, actions, v, tolerance(system), MOST_SWEEPS)
+    endless.run_followed(arena, actions, v, tolerance(system), most_sweeps(system))
     return float(endless.worth(arena, v))
 
 
@@ -356,12 +369,12 @@ def checked_policy(system: System, policy: ArrayLike) -> NDArray[np.int64]:
     if len(outside):
         h, s = outside[0]
         raise ValueError(
-            f"policy takes action {actions[h, s]} in state {system.space.name(s)} at step {h}; actions are 0..{A - 1}"
+            f"policy takes action {actions[h, s]} in state {system.state_name(s)} at step {h}; actions are 0..{A - 1}"
         )
     missing = np.argwhere(~np.take_along_axis(system.allowed, actions[:, :, None], axis=2)[:, :, 0])
     if len(missing):
         h, s = missing[0]
         raise ValueError(
-            f"policy takes action {actions[h, s]} in state {system.space.name(s)} at step {h}, where it is not allowed"
+            f"policy takes action {actions[h, s]} in state {system.state_name(s)} at step {h}, where it is not allowed"
         )
     return actions

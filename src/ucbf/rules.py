@@ -7,17 +7,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers
 from ucbf.disturbance import Disturbance
-from ucbf.planning import check_law, induction, occurring, plan
+from ucbf.planning import charged, check_law, induction, occurring, plan
 from ucbf.system import System
 
 
 def myopic(system: System, law: Disturbance) -> NDArray[np.int64]:
     """The best action if every step were the last: what it pays on average, and the terminal reward where it ends."""
     check_law(system, law)
-    m, (moves, pmf) = system.mechanics, occurring(system, law)
+    m, (moves, pmf) = charged(system, law), occurring(system, law)
+    E = system.n_contexts
     policy = np.empty(system.allowed.shape[:2], np.int64)
     for h in range(system.n_steps):
-        after, reward, landing, now = (table[h % len(table)][None] for table in (m.after, m.reward, m.landing, pmf))
+        after, reward, landing = (table[h % len(table)][None] for table in (m.after, m.reward, m.landing))
+        now = pmf.reshape(-1, E, len(moves))[h % (len(pmf) // E)]
         step = m._replace(after=after, reward=reward, landing=landing, horizon=1)
         policy[h] = induction(step, moves, np.ascontiguousarray(now))[2][0]
     return policy
@@ -26,6 +28,8 @@ def myopic(system: System, law: Disturbance) -> NDArray[np.int64]:
 def certainty_equivalent(system: System, law: Disturbance) -> NDArray[np.int64]:
     """The best plan if W were always its mean, rounded."""
     check_law(system, law)
+    if system.n_contexts > 1 or not system.space.is_line:
+        raise ValueError("certainty_equivalent is of states on a line, without contexts; use ucbf.optimal")
     means = [round(law.mean(h)) - law.low for h in range(len(law.pmf))]
     return plan(system, Disturbance(np.eye(len(law.values))[means], low=law.low)).policy
 

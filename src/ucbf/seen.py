@@ -56,6 +56,7 @@ def _by_search(system: System, told: Mechanics, moved: Transition, reads_censore
     e_next = s_next // S
     z = raw_of(told, int(told.after[h % len(told.after), s, a]))
     leads = np.flatnonzero(told.next_state[z + told.offsets] == s_next)
+    leads = leads[leads % R < system.bins.n_possible]
     where = f"from state {system.state_name(s)}, action {system.actions[a]} at step {h} (f = {system.f[h, s, a]})"
     if disturbance is not None:
         measured = int(system.bins.index(disturbance)) + R * e_next

@@ -16,7 +16,8 @@ from ucbf.checks import real, whole
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
-from ucbf.planning import MOST_SWEEPS, arena_of, checked_policy, raw_starts, tolerance
+from ucbf.mechanics import raw_starts
+from ucbf.planning import arena_of, checked_policy, most_sweeps, tolerance
 from ucbf.run import Progress, Run
 from ucbf.system import System
 from ucbf.tables import LARGEST_TABLE
@@ -96,7 +97,7 @@ def simulate(
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (drawn, drawn)
     if world.system.space.all_whole and drawn.ndim == 2:
         drawn = drawn[..., None] if not unending else drawn[:, None]
-    at, now = np.array(starts[:1]), np.array([0.0, tolerance(world.system), MOST_SWEEPS])
+    at, now = np.array(starts[:1]), np.array([0.0, tolerance(world.system), most_sweeps(world.system)])
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
         end = min(done + block, next(k for k in pauses if k > done))
@@ -242,13 +243,19 @@ def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[
 def _check_told(told: System, world: World) -> None:
     """What the agent was told must speak of this world, before any work is done."""
     true = world.system
-    for what in ("n_states", "n_actions", "horizon", "n_steps", "n_contexts", "boundary", "state_offset"):
+    for what in ("n_states", "n_actions", "horizon", "n_steps", "n_contexts", "state_offset", "lag"):
         if getattr(told, what) != getattr(true, what):
             raise ValueError(
                 f"the agent was told {what} = {getattr(told, what)!r}, but the world has "
                 f"{getattr(true, what)!r}; build both from one system"
             )
-    if repr(told.space) != repr(true.space) or not np.array_equal(told.actions, true.actions):
+    if told.space.rules != true.space.rules:
+        raise ValueError(
+            f"the agent was told boundary = {told.boundary!r:.40}, but the world has {true.boundary!r:.40}; build both "
+            "from one system"
+        )
+    lattices = [(s.low.tolist(), s.high.tolist(), s.shape.tolist(), s.is_line) for s in (told.space, true.space)]
+    if lattices[0] != lattices[1] or not np.array_equal(told.actions, true.actions):
         raise ValueError("the agent and the world do not have the same states and actions; build both from one system")
     if not np.array_equal(told.allowed, true.allowed):
         raise ValueError("the agent and the world do not allow the same actions; build both from one system")

@@ -110,11 +110,8 @@ def _box_with_given_boundary(
             "the axes in whole units (points=None)"
         )
     plain = read_box("clip", first, last, None, None)
-    try:
-        k = max(np.size(side) for side in disturbance_range)
-    except TypeError:
-        k = plain.n_axes
-    k = k if k > 1 else plain.n_axes
+    sides = [np.asarray(side) for side in disturbance_range] if np.iterable(disturbance_range) else []
+    k = next((side.size for side in sides if side.ndim == 1), plain.n_axes)
     given = _given(boundary, True, plain.n_axes, disturbance_range)
     return replace(plain, rules=(GIVEN,) * plain.n_axes, boundary=given, raw=Space.of_raw(k))
 

@@ -32,6 +32,7 @@ from ucbf.mechanics import (
     mechanics_of,
     positions,
     raw_index,
+    raw_starts,
     within_reach,
 )
 from ucbf.spaces import GIVEN, Bins, Space, indices, strides
@@ -400,10 +401,29 @@ class System:
             np.array_equal(getattr(mine, name), getattr(theirs, name)) for name in ("first", "count", "spacing")
         )
 
-    @property
+    @cached_property
     def tells_bounds(self) -> bool:
-        """Whether a transition that hides W still bounds it: where W is whole and acts on one axis."""
-        return self.space.all_whole and int((self.bins.count > 1).sum()) <= 1
+        """Whether a transition that hides W says that it was at most, or at least, something.
+
+        So where W is whole and acts on one axis, and the boundary leads no other disturbances to one state than the
+        smallest or the largest.
+        """
+        if not self.space.all_whole or int((self.bins.count > 1).sum()) > 1 or self.n_contexts > 1:
+            return False
+        if self.space.boundary is None:
+            return True
+        m, rows = self.mechanics, max(1, AT_ONCE // self.bins.n)
+        begins = raw_starts(m)[np.unique(m.after[np.isfinite(m.reward[:1]).repeat(len(m.after), axis=0)])]
+        for i in range(0, len(begins), rows):
+            led = m.next_state[begins[i : i + rows, None] + m.offsets]
+            same = led[:, 1:] == led[:, :-1]
+            below, above = np.cumprod(same, axis=1), np.cumprod(same[:, ::-1], axis=1)[:, ::-1]
+            if (same & ~(below | above).astype(bool)).any():
+                return False
+            ordered = np.sort(led, axis=1)
+            if ((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1) != same.sum(axis=1)).any():  # the same again later
+                return False
+        return True
 
     def indices_of(self, law: Any) -> NDArray[np.int64]:
         """[n] indices of the values of a distribution among the disturbances told apart; 0 for what never occurs."""
@@ -453,6 +473,8 @@ class System:
     def hides(self, s: Any) -> bool:
         """Whether a state may hide the disturbance that led to it: at the end of a clipped axis."""
         place = self.space.place("state", s)
+        if self.space.boundary is not None:
+            return True
         if self.space.all_whole:
             return bool(self.space.hiding[place])
         return bool(np.logical_or(*self.space.ends(place)).any())
@@ -517,6 +539,8 @@ class System:
             given |= {"lag": self.lag, "late_landing": self._late_given}
         if changes.get("horizon") is not None:
             given["period"] = 1
+        elif "horizon" in changes:
+            given["terminal"] = None
         return System(**{**self.arguments(), **given, "boundary": self._boundary_given, **changes})
 
     def arguments(self) -> dict[str, Any]:

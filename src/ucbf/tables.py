@@ -147,6 +147,10 @@ def takes_the_step(name: str, function: Callable[..., Any], arguments: int) -> b
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a builtin or ufunc that does not say
         return False
+    if any(p.name == "context" and p.default is p.empty for p in parameters):
+        raise TypeError(
+            f"{name} takes a context; only f, reward and allowed do, in a system with contexts= (how many there are)"
+        )
     positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
     required = [p.name for p in parameters if p.kind in positional and p.default is p.empty]
     late = [p.name for p in parameters if p.name in STEP_NAMES and p.name not in required[:1]]

@@ -18,6 +18,8 @@ class BlindAgent(CompiledAgent):
 
     def __init__(self, system: System, **params: Any) -> None:
         super().__init__(system, **params)
+        if system.horizon is None:
+            raise ValueError(f"{self.name} learns from episodes, and this system has no end; use UCBVI-f or UCB-f")
         if not system.space.all_whole:
             raise ValueError(
                 f"{self.name} keeps a table of states and actions, and this system has continuous axes; make them "

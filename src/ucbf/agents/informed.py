@@ -179,8 +179,8 @@ class InformedAgent(CompiledAgent):
             )
         if not self.system.tells_bounds:
             raise ValueError(
-                "censored=True needs whole axes and a W that acts on one of them; elsewhere what a boundary says of W "
-                "is not used yet: let W be measured"
+                "censored=True needs whole axes and a W that acts on one of them, of which a boundary hides no others "
+                "than the smallest or the largest; elsewhere what it says of W is not used: let W be measured"
             )
         if not self.reads_censored:
             warnings.warn(
@@ -236,6 +236,8 @@ class InformedAgent(CompiledAgent):
 
     def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
         """An error if nothing can be certified now, or after so many more episodes."""
+        if self.system.lag:
+            raise ValueError("nothing is certified of rewards that are paid late (lag); leave the certificate out")
         outside, hidden = (int(n) for n in self.learner.watch.unused)
         if hidden:
             raise ValueError(
@@ -268,8 +270,8 @@ class InformedAgent(CompiledAgent):
         for h in range(told.horizon):
             reward, exists = told.reward[h % len(told.reward)], self.system.allowed[h]
             follows = self.learner.model.lead[h] if self.model.repairs else following(told, ahead[h], h)
-            weight, bonus = self._weight_and_bonus(h)
-            q[h][exists] = (weight * reward[exists] + follows[exists]) + bonus
+            weight, bonus = (np.repeat(one, len(reward) // len(one))[:, None] for one in self._weights_and_bonuses(h))
+            q[h] = np.where(exists, (weight * np.where(exists, reward, 0) + follows) + bonus, -np.inf)
         return self._in_user_units(q)
 
     def q_at(self, h: int, states: Any) -> NDArray[np.float64]:
@@ -279,7 +281,13 @@ class InformedAgent(CompiledAgent):
         return self._q_between(h, states) + self._weight_and_bonus(h)[1] * self.units.scale
 
     def _weight_and_bonus(self, h: int) -> tuple[float, float]:
-        return 1.0, 0.0
+        """Of a system without contexts."""
+        weight, bonus = self._weights_and_bonuses(h)
+        return float(weight[0]), float(bonus[0])
+
+    def _weights_and_bonuses(self, h: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[E] twice: what the reward counts for at step h, and what is added."""
+        return np.ones(1), np.zeros(1)
 
     def _usual_eta(self, H: int) -> float:
         return 1 / (2 * H * (H + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ucbf.agents.informed import InformedAgent
 from ucbf.bonuses import LARGEST_SCALE, bonus_of, effective_discount, effective_horizon, scale_of
@@ -120,8 +121,8 @@ class UCBf(InformedAgent):
             learner.average[-1] = self.paid_at_the_end
             averaged.ucb_f_greedy(self.told, learner, H - 1, e, True)
 
-    def _weight_and_bonus(self, h: int) -> tuple[float, float]:
-        return float(self.learner.weight[h, 0]), float(self.learner.bonus[h, 0])
+    def _weights_and_bonuses(self, h: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.learner.weight[h], self.learner.bonus[h]
 
     def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
         """How far from optimal the policy can be: Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states.
@@ -149,6 +150,8 @@ class UCBf(InformedAgent):
         """As :meth:`InformedAgent.check_certifiable`; the proof needs the theorem's bonus, with c enough for all K."""
         super().check_certifiable(episodes, p)
         params, system = self.params, self.system
+        if system.horizon is None or system.n_contexts > 1:
+            raise ValueError("nothing is proved here of UCB-f without an end or with contexts; use UCBVI-f")
         if self.model.repairs:
             raise ValueError(
                 "nothing is proved of UCB-f while f is being repaired; leave f as told (estimator=None), or use "

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.agents.informed import InformedAgent
-from ucbf.certificates import FORMS, Certificate, Evidence, bracket
+from ucbf.certificates import FORMS, Certificate, Evidence, bracket, bracket_by_sets
 from ucbf.checks import one_of, real
 from ucbf.disturbance import Disturbance
 from ucbf.kernels import planned, watch
@@ -190,7 +190,9 @@ class UCBVIf(InformedAgent):
     def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:
         """How far from optimal the policy can be, for every first state: :mod:`ucbf.certificates`.
 
-        With an estimator the bound is of what ``model_error`` allows: it holds, but repair does not tighten it.
+        Where there is no end it is of the long-run average, or of the discounted value; there and with contexts there
+        is one form only. With an estimator the bound is of what ``model_error`` allows: it holds, but repair does not
+        tighten it.
 
         Parameters
         ----------
@@ -204,4 +206,6 @@ class UCBVIf(InformedAgent):
         self.renew()
         counts = self.learner.model.residuals if self.model.repairs else self.knowledge.counted()
         evidence = Evidence(np.maximum(counts, 0), self.learner.policy)
+        if self.system.horizon is None or self.system.n_contexts > 1:
+            return bracket_by_sets(self.system, self.units, self._told_first, evidence, p)
         return bracket(self.system, self.units, self._told_first, evidence, p, form)

@@ -72,6 +72,7 @@ HALF = 0.5
 FOLLOWED = 200  # sweeps that follow a policy before it is improved, at most
 SETTLED = 1e-7  # how far entries of TV - V may differ for a learner, in its own units, in which a step pays 0 to 1
 SWEEPS = 300  # of a learner, at most
+STILL = 50  # sweeps after which bounds that do not move are taken for settled, though apart
 
 
 @inlined
@@ -208,14 +209,16 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int)
 
     Where the policy keeps to one of several parts of the states for ever, the bounds stay apart.
     """
-    m = arena.mechanics
+    m, still = arena.mechanics, 0
     low, high, way = -np.inf, np.inf, 1.0 if m.discount < 1 else FAR
     for i in range(most):
         go_round(v, way if i % 2 == 0 else min(way, HALF) if m.discount == 1 else 1.0)
         for h in range(m.horizon - 1, -1, -1):
             follow(m, arena.model, arena.j, arena.pmf, v, arena.ahead, policy, arena.raw, h)
+        before, above = low, high
         low, high = bounds(v)
-        if high - low <= tolerance:
+        still = still + 1 if m.discount == 1 and abs(low - before) + abs(high - above) <= 1e-3 * tolerance else 0
+        if high - low <= tolerance or still >= STILL:
             break
     return low, high
 
