@@ -12,7 +12,7 @@ from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 BLOCK = 512  # after-states
-SPARSE = 4  # after-states for each state
+SPARSE = 64  # after-states for each state
 
 
 class Arena(NamedTuple):

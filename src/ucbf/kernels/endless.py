@@ -4,8 +4,8 @@ One sweep is T: the values of the first step of a period, given those of the fir
 best long-run average of a period lies between the smallest and the largest entry of TV - V (Odoni 1969), and with a
 discount d per period V* is TV + d/(1 - d) times something between the same two (MacQueen 1966; Porteus 1971). So both
 are solved alike: until the entries of TV - V agree. Between two sweeps that improve the policy there are sweeps that
-follow it (modified policy iteration), which cost a fraction. Each of these goes only part of the way where the average
-counts, so that cycles die out.
+follow it (modified policy iteration). Where the average counts, now and then one of these goes only half the way, so
+that cycles die out.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def charge_late(m: Mechanics, cost: Late, law: Floats) -> None:
 charge.state(AtOnce, charge_nothing)
 charge.state(Late, charge_late)
 
-FAR = 0.95  # how far a sweep goes, in turn with
-HALF = 0.5
+TURN = 8  # where the average counts, every so many sweeps one goes half the way
 FOLLOWED = 200  # sweeps that follow a policy before it is improved, at most
 SETTLED = 1e-7  # how far entries of TV - V may differ for a learner, in its own units, in which a step pays 0 to 1
 SWEEPS = 300  # of a learner, at most
@@ -85,6 +84,12 @@ def go_round(value: Floats, share: float) -> None:
     zero = (1 - share) * value[P, 0] + share * value[0, 0]
     for s in range(value.shape[1]):
         value[P, s] = (1 - share) * value[P, s] + share * value[0, s] - zero
+
+
+@inlined
+def part_of(m: Mechanics, i: int) -> float:
+    """How far sweep i goes."""
+    return 0.5 if m.discount == 1 and i % TURN == TURN - 1 else 1.0
 
 
 @inlined
@@ -130,7 +135,7 @@ def solve(
     As :func:`ucbf.kernels.backward.induction`, but value[0] is where it begins.
     most: sweeps that improve the policy, at most
     """
-    low, high, top, way = -np.inf, np.inf, -1, 1.0 if m.discount < 1 else FAR
+    low, high, top = -np.inf, np.inf, -1
     for _ in range(most):
         go_round(value, 1.0)
         top = max(top, induction(m, model, moves, law, value, ahead, policy, raw))
@@ -139,7 +144,7 @@ def solve(
             break
         enough = 0.1 * (high - low)
         for i in range(FOLLOWED):
-            go_round(value, way if i % 2 == 0 else min(way, HALF) if m.discount == 1 else 1.0)
+            go_round(value, part_of(m, i))
             for h in range(m.horizon - 1, -1, -1):
                 follow(m, model, moves, law, value, ahead, policy, raw, h)
             least, largest = bounds(value)
@@ -210,9 +215,9 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int)
     Where the policy keeps to one of several parts of the states for ever, the bounds stay apart.
     """
     m, still = arena.mechanics, 0
-    low, high, way = -np.inf, np.inf, 1.0 if m.discount < 1 else FAR
+    low, high = -np.inf, np.inf
     for i in range(most):
-        go_round(v, way if i % 2 == 0 else min(way, HALF) if m.discount == 1 else 1.0)
+        go_round(v, part_of(m, i))
         for h in range(m.horizon - 1, -1, -1):
             follow(m, arena.model, arena.j, arena.pmf, v, arena.ahead, policy, arena.raw, h)
         before, above = low, high
