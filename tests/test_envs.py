@@ -171,6 +171,7 @@ def test_many_copies_of_a_given_world():
 
 def test_without_an_end_nothing_terminates_and_steps_go_round():
     env = gymnasium.make("ucbf/World-v0", world=weather(), max_episode_steps=5).env
+    assert env.observation_space == gymnasium.spaces.Discrete(4)  # the context is told beside it
     env.reset(seed=0, options={"state": 0, "context": 1})
     told = [env.step(0) for _ in range(5)]
     assert [info["h"] for *_, info in told] == [1, 0, 1, 0, 1]

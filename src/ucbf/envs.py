@@ -218,7 +218,7 @@ def _observation_space(system: System) -> Any:
     """Discrete on a line, else a Box."""
     space = system.space
     if space.is_line:
-        return Discrete(system.n_states, start=system.state_offset)
+        return Discrete(space.n_states, start=system.state_offset)
     return Box(space.low, space.high, dtype=np.int64 if space.all_whole else np.float64)
 
 
@@ -234,7 +234,9 @@ class _Copies:
         self.world, self.space = world, space
         self.begun = False
         # Places: indices of states where all axes are whole, contexts included, else the states [n, d].
-        self.s = np.zeros(n, np.int64) if space.all_whole else np.tile(space.low.astype(np.float64), (n, 1))
+        self.s: NDArray[Any] = np.zeros(n, np.int64)
+        if not space.all_whole:
+            self.s = np.tile(space.low.astype(np.float64), (n, 1))
         self.t = np.zeros(n, np.int64)  # steps taken in this episode
         self.over = np.ones(n, np.bool_)  # until reset
 

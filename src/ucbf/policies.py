@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import frozen, whole
+from ucbf.checks import frozen
 from ucbf.files import write_whole
 from ucbf.planning import checked_policy
 from ucbf.rule_reading import Rule, StepOfPolicy, Words, read_rule
@@ -61,13 +61,24 @@ class Policy:
 
     # -- as an agent that stays as it is ------------------------------------------------------------
 
-    def act(self, h: int, s: Any) -> int:
-        """The action for state s at step h; between points of a continuous axis, that of the nearest."""
-        space = self.system.space
-        step = whole("step h", h, 0, self.system.n_steps - 1)
-        return self.system.nearest_allowed(step, space.place("state", s), self.actions[step])
+    def act(self, h: int, s: Any, context: int | None = None) -> int:
+        """The action for state s at step h; between points of a continuous axis, that of the nearest.
 
-    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
+        context: where the system has them
+        """
+        step, place = self.system.step(h), self.system.place("state", s, context)
+        return self.system.nearest_allowed(step, place, self.actions[step])
+
+    def observe(
+        self,
+        h: int,
+        s: Any,
+        a: int,
+        next_s: Any,
+        disturbance: Any = None,
+        context: int | None = None,
+        next_context: int | None = None,
+    ) -> None:
         """Learn nothing."""
 
     # -- as numbers -------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def simulate(
             agent.warn_if_contradicted()
         if progress is not None:
             progress(done, K)
-    return Run(reward[:done], gap[:done], switched[:done])
+    return Run(reward[:done], gap[:done], switched[:done], by_step=unending)
 
 
 class Played(NamedTuple):
