@@ -185,3 +185,11 @@ def test_what_a_random_world_without_an_end_must_be_is_said(monkeypatch):
     monkeypatch.setattr("ucbf.world._has_a_gain", lambda world: False)
     with pytest.raises(ValueError, match="in none of 20 random worlds with 4 states, 1 actions and max_disturbance=0"):
         ucbf.random_endless_world(n_states=4, n_actions=1, max_disturbance=0)
+
+
+def test_a_strict_boundary_holds_in_every_context():
+    still = ucbf.System(lambda s, a: s, 0.0, None, "strict", contexts=2, discount=0.9, n_states=3, n_actions=1,
+                        disturbance_range=(0, 1))  # fmt: skip
+    with pytest.raises(ValueError, match="from state 2 in context 1, action 0 at step 0 a disturbance of 1 leads to 3"):
+        ucbf.World(still, ucbf.Disturbance([[1.0, 0.0], [0.0, 1.0]], contexts=[[1, 0], [0, 1]]))
+    ucbf.World(still, ucbf.Disturbance([[1.0, 0.0], [1.0, 0.0]], contexts=[[1, 0], [0, 1]]))
