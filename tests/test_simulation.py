@@ -372,7 +372,8 @@ def test_without_an_end_states_between_points_move_as_they_do():
     # From 0 on by 0.1 at the even steps of a period and by 0.2 at the odd ones, to the end of the axis; 5 points.
     # The odd steps pay 10 more.
     ramp = ucbf.System(lambda s, a: s, lambda h, s, a: s[:, 0] + 10 * h, horizon=None, period=2, discount=0.9,
-                       low=[0], high=[1], points=5, actions=[0.0], boundary="clip", disturbance_range=(0, 0.25))  # fmt: skip
+                       low=[0], high=[1], points=5, actions=[0.0], boundary="clip",
+                       disturbance_range=(0, 0.25))  # fmt: skip
     world = ucbf.World(ramp, ucbf.Disturbance([[1.0, 0.0], [0.0, 1.0]], values=[[0.1], [0.2]]), start=[0.0])
     run = ucbf.simulate(ucbf.UCBVIf(ramp), world, steps=9)
     np.testing.assert_allclose(run.reward, [0, 10.1, 0.3, 10.4, 0.6, 10.7, 0.9, 11, 1])
