@@ -9,6 +9,7 @@ import ucbf
 from ucbf.rule_reading import Words
 from ucbf.rules import aim_at, certainty_equivalent, myopic, up_to
 from ucbf.systems import Inventory, Queue, Reservoir
+from worlds import forked, weather
 
 
 def store(**more):
@@ -196,3 +197,64 @@ def test_a_rule_with_two_sides():
     assert rule.text == "bring up to 3, down to 5 (at most 2 or -2 at once)"
     odd = ucbf.Policy(station, np.array([4, 3, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]
     assert odd.kind in {"none", "pieces"}
+
+
+# -- without an end, and with contexts ----------------------------------------------------------------
+
+
+def by_weather():
+    """Two contexts, a period of two: 1 at the first step in context 1 below 2, else 0; states in units of 5."""
+    actions = np.zeros((2, 8), int)
+    actions[0, 4:6] = 1
+    words = Words("stock", "order", "day", unit=5.0, action_quantities=np.array([0.0, 5.0]), verb="order")
+    return ucbf.Policy(weather().system, actions, words)
+
+
+def test_rows_of_a_policy_have_a_column_for_the_context():
+    policy = by_weather()
+    rows = policy.rows()
+    assert len(rows) == 2 * 2 * 4
+    assert rows[0] == {"day": 1, "context": 0, "stock": 0.0, "order": 0.0}
+    assert rows[5] == {"day": 1, "context": 1, "stock": 5.0, "order": 5.0}
+    assert rows[13] == {"day": 2, "context": 1, "stock": 5.0, "order": 0.0}
+    assert [row["order"] for row in rows] == [0, 0, 0, 0, 5, 5, 0, 0] + [0] * 8
+    assert list(policy.table().columns) == ["day", "context", "stock", "order"]
+
+
+def test_rules_are_read_context_by_context():
+    policy = by_weather()
+    assert [rule.text for rule in policy.rules(1)] == ["order 5 when below 10", "no order"]
+    assert str(policy) == (
+        "context 0, every day: no order\ncontext 1, day 1: order 5 when below 10\ncontext 1, day 2: no order"
+    )
+    with pytest.raises(TypeError, match="the system has 2 contexts; say in which: context="):
+        policy.rules()
+    with pytest.raises(ValueError, match="context is 2; it must be 0 to 1"):
+        policy.quantities_in(2)
+
+
+def test_a_policy_without_an_end_is_asked_at_any_step():
+    policy = by_weather()
+    assert [policy.act(h, 1, context=1) for h in (0, 1, 2, 7, 100)] == [1, 0, 1, 0, 1]
+    assert policy.act(0, 1, context=0) == 0
+    with pytest.raises(TypeError, match="the system has 2 contexts; say in which the state is: context="):
+        policy.act(0, 1)
+    machine = ucbf.Policy(forked().system, [0, 1, 1, 1])
+    assert machine.rows()[3] == {"step": 1, "state": 3.0, "action": 1.0}
+    assert str(machine) == "every step: no simple rule; see the table"
+    with pytest.raises(ValueError, match="step h is 2; it must be 0 to 1"):
+        store().policy(np.zeros((2, 11), int)).act(2, 0)
+
+
+def test_the_picture_of_a_policy_has_a_row_for_each_context():
+    pytest.importorskip("matplotlib")
+    from ucbf.figures import policy_figure
+
+    policy = by_weather()
+    plan = ucbf.optimal(weather(mixed=True))
+    axes = [ax for ax in policy_figure(policy, plan).axes if ax.get_label() != "<colorbar>"]
+    assert len(axes) == 4
+    titles = [ax.get_title("left") for ax in axes]
+    assert [title.endswith(f", context {e}") for e, title in enumerate(titles[::2])] == [True, True]
+    np.testing.assert_allclose(axes[3].lines[0].get_ydata(), plan.v[0, 4:] - plan.v[0, 4])
+    assert axes[2].images[0].get_array().filled(0).tolist() == [[5, 0], [5, 0], [0, 0], [0, 0]]

@@ -366,3 +366,30 @@ def test_a_policy_acts_and_learns_nothing():
     with pytest.raises(ValueError, match="state is 4; it must be 5 to 6"):
         policy.act(0, 4)
     assert policy.observe(0, 5, 1, 5) is None
+
+
+def test_without_an_end_states_between_points_move_as_they_do():
+    # From 0 on by 0.1 at the even steps of a period and by 0.2 at the odd ones, to the end of the axis; 5 points.
+    # The odd steps pay 10 more.
+    ramp = ucbf.System(lambda s, a: s, lambda h, s, a: s[:, 0] + 10 * h, horizon=None, period=2, discount=0.9,
+                       low=[0], high=[1], points=5, actions=[0.0], boundary="clip",
+                       disturbance_range=(0, 0.25))  # fmt: skip
+    world = ucbf.World(ramp, ucbf.Disturbance([[1.0, 0.0], [0.0, 1.0]], values=[[0.1], [0.2]]), start=[0.0])
+    run = ucbf.simulate(ucbf.UCBVIf(ramp), world, steps=9)
+    np.testing.assert_allclose(run.reward, [0, 10.1, 0.3, 10.4, 0.6, 10.7, 0.9, 11, 1])
+    np.testing.assert_allclose(run.gap, 0, atol=1e-9)  # there is one action
+    trained = ucbf.train(ucbf.UCBVIf(ramp), WorldEnv(world), steps=9)
+    np.testing.assert_array_equal(trained.reward, run.reward)
+
+
+def test_without_an_end_a_run_between_points_does_not_depend_on_its_blocks(monkeypatch):
+    plant = ucbf.System(lambda x, u: x + u[:, None], lambda x, u: -(x[:, 0] ** 2), horizon=None, discount=0.8, low=[-1],
+                        high=[1], points=9, actions=[-0.3, 0, 0.3], boundary="clip",
+                        disturbance_range=(-0.25, 0.25))  # fmt: skip
+    world = ucbf.World(plant, ucbf.Disturbance(values=[[0.2], [0.25]]))
+    whole = ucbf.simulate(ucbf.UCBVIf(plant), world, steps=60, seed=3)
+    monkeypatch.setattr("ucbf.simulation.BLOCK_SECONDS", 0)
+    pieces = ucbf.simulate(ucbf.UCBVIf(plant), world, steps=60, seed=3)
+    np.testing.assert_array_equal(whole.reward, pieces.reward)
+    assert whole.gap[0] > 0.01  # W is thought to be 0 at first
+    assert whole.gap[-1] < 1e-6

@@ -667,3 +667,105 @@ assert read_parquet(sink.getvalue())["a"].to_pylist() == list(range(9))
 print(len(os.listdir("/proc/self/task")) - before)
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "0\n"
+
+
+# -- worlds without an end --------------------------------------------------------------------------
+
+ENDLESS = {
+    "name": "endless",
+    "steps": 60,
+    "worlds": 2,
+    "world": {
+        "kind": "endless",
+        "n_states": 6,
+        "n_actions": 2,
+        "period": 2,
+        "max_disturbance": 2,
+        "discount": [0.9, 1],
+    },
+    "agents": [{"name": "UCBVI-f", "model_error": [0, 2]}, {"name": "greedy"}],
+}
+
+
+def test_the_ids_of_studies_with_episodes_stay():
+    ids = [run.id for run in runs_of(figure1())]
+    assert (ids[0], ids[-1]) == ("e037c2723716c6c1", "422e86051db02f77")
+
+
+def test_a_run_without_an_end_is_what_simulate_gives(tmp_path):
+    study = make_study(ENDLESS)
+    assert study.episodes is None
+    run_study(study, tmp_path, jobs=1)
+    results = read_results(tmp_path)
+    assert results.curves.column_names == ["run", "episode", "gap", "regret"]
+    rows = results.runs.to_pylist()
+    assert len(rows) == 2 * 2 * 3
+    for i in (1, 7):  # UCBVI-f told a wrong f, with a discount and without
+        row = rows[i]
+        assert (row["label"], row["episodes"]) == ("UCBVI-f, ζ = 2", 60)
+        world = ucbf.random_endless_world(6, 2, 2, 2, row["discount"], seed=row["world_seed"])
+        told = ucbf.corrupt(world.system, 2, seed=runs_of(study)[i].error_seed)
+        run = ucbf.simulate(ucbf.UCBVIf(told), world, steps=60, seed=row["draw_seed"])
+        curve = results.curves.filter(np.array(results.curves["run"].to_pylist()) == row["run"])
+        np.testing.assert_array_equal(curve["gap"].to_numpy(), run.gap)
+        np.testing.assert_array_equal(curve["episode"].to_numpy(), np.arange(1, 61))
+        assert row["optimum"] == world.best
+    for row in rows[2::3]:  # greedy is compared with itself
+        assert row["regret"] == pytest.approx(60 * row["greedy_gap"], abs=1e-6)
+    assert {row["discount"] for row in rows} == {0.9, 1}
+    assert run_study(study, tmp_path) == (0, 12, [])
+
+
+def test_a_study_without_an_end_survives_its_file_and_goes_on(tmp_path, one_world_a_shard):
+    path = tmp_path / "study.toml"
+    study = make_study(ENDLESS)
+    path.write_text(study.to_toml())
+    assert "episodes" not in path.read_text()
+    assert read_study(path) == study
+    assert run_study(study, tmp_path / "out", shard="1/2").computed == 6
+    assert run_study(study, tmp_path / "out").computed == 6
+
+
+def test_an_id_says_whether_there_is_an_end():
+    one = runs_of(make_study(ENDLESS))[0]
+    assert one.by_step
+    assert one.id != one._replace(by_step=False).id
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"episodes": 5}, "episodes is 5 and steps 60; give only episodes, or, for worlds without an end, only steps"),
+        ({"steps": None, "episodes": 5}, "the world 'endless' has no end; give the study steps, not episodes"),
+        ({"steps": None}, "the world 'endless' has no end; give the study steps, not episodes"),
+        ({"world": {"kind": "random"}}, "the world 'random' has episodes; give the study episodes, not steps"),
+        ({"steps": 0}, r"input should be greater than or equal to 1 \(it is 0\)"),
+        ({"world": {"kind": "endless", "horizon": 3}}, "unknown parameter 'horizon'"),
+        ({"world": {"kind": "endless", "discount": 2}}, "discount is 2; it must be above 0 and at most 1"),
+    ],
+)
+def test_a_study_says_how_long_its_worlds_are_played(change, message):
+    with pytest.raises(UserError, match=message):
+        make_study({**ENDLESS, **change})
+
+
+def test_tables_and_figures_of_a_study_without_an_end_say_so(tmp_path):
+    from ucbf import reports
+    from ucbf.figures import gap_figure, regret_figure
+
+    study = make_study({**ENDLESS, "steps": 120})
+    run_study(study, tmp_path)
+    results = read_results(tmp_path)
+    assert reports.length_of(study) == "120 steps"
+    rows = reports.summary(results)
+    assert [row["panel"] for row in rows[::3]] == ["γ = 0.9", "γ = 1"]
+    assert "gap_100" in rows[0]
+    figure = gap_figure(results)
+    assert figure.get_supxlabel().startswith("step   (2 worlds")
+    assert figure.get_supylabel() == "gain gap; V* - V^π where discounted"
+    assert figure.axes[0].get_xlim() == (0, 120)
+    assert regret_figure(results).get_supxlabel().startswith("step   (")
+    for discount, name in ((0.9, "V* - V^π"), (1, "gain gap"), (1.0, "gain gap")):
+        one = make_study({**ENDLESS, "world": {**ENDLESS["world"], "discount": discount}})
+        assert reports.gap_name(one) == name
+    assert reports.gap_name(make_study(SMALL)) == "gap to the optimal value"

@@ -154,3 +154,42 @@ def test_a_corrupted_f_stays_where_the_boundary_lets_it():
     assert told.landing.shape[1] == len(told.raw_states) > shop.landing.shape[1]
     walled = ucbf.System([[3, 99]] * 4, 0.0, 2, "strict", allowed=np.array([[True, False]] * 4))
     assert ucbf.corrupt(walled, 4, seed=1).f[walled.allowed].max() <= 3
+
+
+def test_a_random_world_without_an_end_has_a_best_average_and_comes_round():
+    world = ucbf.random_endless_world(n_states=5, n_actions=2, period=3, max_disturbance=2, seed=4)
+    assert (world.system.horizon, world.system.n_steps, world.system.discount) == (None, 3, 1)
+    assert world.law.pmf.shape == (3, 3)
+    assert 0 < world.best < 1  # an average of rewards that are within 0..1
+    again = ucbf.random_endless_world(n_states=5, n_actions=2, period=3, max_disturbance=2, seed=4)
+    np.testing.assert_array_equal(again.law.pmf, world.law.pmf)
+    np.testing.assert_array_equal(again.system.f, world.system.f)
+    assert ucbf.random_endless_world(n_states=3, discount=0.5).system.discount == 0.5
+
+
+def test_worlds_whose_average_depends_on_the_first_state_are_drawn_again():
+    # One action and W = 0 make f a map of the states to themselves: some maps have two cycles, which pay differently.
+    for seed in range(10):
+        world = ucbf.random_endless_world(n_states=4, n_actions=1, max_disturbance=0, seed=seed)
+        values = ucbf.simulate(ucbf.Greedy(world.system), world, steps=1).gap
+        assert values[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_what_a_random_world_without_an_end_must_be_is_said(monkeypatch):
+    with pytest.raises(ValueError, match="period is 0; it must be 1 or more"):
+        ucbf.random_endless_world(period=0)
+    with pytest.raises(ValueError, match="discount is 0; it must be above 0"):
+        ucbf.random_endless_world(discount=0)
+    with pytest.raises(ValueError, match="are more than .* numbers; choose smaller sizes"):
+        ucbf.random_endless_world(n_states=10**9)
+    monkeypatch.setattr("ucbf.world._has_a_gain", lambda world: False)
+    with pytest.raises(ValueError, match="in none of 20 random worlds with 4 states, 1 actions and max_disturbance=0"):
+        ucbf.random_endless_world(n_states=4, n_actions=1, max_disturbance=0)
+
+
+def test_a_strict_boundary_holds_in_every_context():
+    still = ucbf.System(lambda s, a: s, 0.0, None, "strict", contexts=2, discount=0.9, n_states=3, n_actions=1,
+                        disturbance_range=(0, 1))  # fmt: skip
+    with pytest.raises(ValueError, match="from state 2 in context 1, action 0 at step 0 a disturbance of 1 leads to 3"):
+        ucbf.World(still, ucbf.Disturbance([[1.0, 0.0], [0.0, 1.0]], contexts=[[1, 0], [0, 1]]))
+    ucbf.World(still, ucbf.Disturbance([[1.0, 0.0], [1.0, 0.0]], contexts=[[1, 0], [0, 1]]))

@@ -45,6 +45,45 @@ def bertsekas_inventory():
     return ucbf.World(system, ucbf.Disturbance([0.2, 0.7, 0.1], low=-2))
 
 
+def weather(mixed=False, **more):
+    """Two contexts and no end: four states that wrap, two actions, a period of two; doing nothing pays 10 e + s.
+
+    Context 1 follows both, and W is 1 at the first step of a period and 0 at the second, or, if ``mixed``, both are
+    drawn: W = 1 in 3/4 and 1/2, context 1 in 1/5 and 9/10 of the cases.
+    """
+    system = ucbf.System(
+        lambda s, a: s + a,
+        lambda s, a, context: 10.0 * context + s - 2 * a,
+        horizon=None,
+        period=2,
+        contexts=2,
+        discount=0.9,
+        n_states=4,
+        n_actions=2,
+        boundary="wrap",
+        **more,
+    )
+    turns, both = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.25, 0.75], [0.5, 0.5]])
+    pmf = np.stack([both, both]) if mixed else np.stack([turns[[0, 0]], turns[[1, 1]]])
+    return ucbf.World(system, ucbf.Disturbance(pmf, contexts=[[0.8, 0.2], [0.1, 0.9]] if mixed else [[0, 1], [0, 1]]))
+
+
+def forked():
+    """A machine in states 0..3 whose f + W has two parts, how far and whether it holds: if not, it falls to 0."""
+    system = ucbf.System(
+        lambda s, a: np.stack([s[:, 0] + a, np.zeros_like(a)], axis=1),
+        lambda s, a: s[:, 0] - 0.5 * a,
+        horizon=None,
+        discount=0.8,
+        low=[0],
+        high=[3],
+        actions=[0, 1],
+        boundary=lambda z: np.where(z[:, 1:] > 0, np.minimum(z[:, :1], 3), 0),
+        disturbance_range=([0, 0], [1, 1]),
+    )
+    return ucbf.World(system, ucbf.Disturbance([0.1, 0.1, 0.4, 0.4], values=[[0, 0], [1, 0], [0, 1], [1, 1]]))
+
+
 @st.composite
 def any_world(draw, largest_states=6):
     """A small world with any of the features a system can have."""

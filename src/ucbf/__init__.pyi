@@ -50,6 +50,7 @@ from ucbf.studies.store import read_results as read_results
 from ucbf.system import System as System
 from ucbf.world import World as World
 from ucbf.world import corrupt as corrupt
+from ucbf.world import random_endless_world as random_endless_world
 from ucbf.world import random_world as random_world
 
 __version__: str

@@ -145,11 +145,17 @@ class Disturbance:
         mean = self.pmf[h % len(self.pmf)] @ self.values
         return float(mean) if self.is_line else mean
 
+    def row(self, h: int, context: int = 0) -> NDArray[np.float64]:
+        """[n] the probabilities of the values at step h, given the present context."""
+        steps = len(self.pmf) // self.n_contexts
+        row: NDArray[np.float64] = self.pmf[h % steps * self.n_contexts + context]
+        return row
+
     def draw_indices_by_context(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """[K, H, E] indices of values from [K, H] uniform numbers: which one, if the context is e."""
         drawn, E = np.empty((*uniforms.shape, self.n_contexts), dtype=np.int64), self.n_contexts
         for h, e in np.ndindex(uniforms.shape[1], E):
-            drawn[:, h, e] = invert(self.pmf[h % (len(self.pmf) // E) * E + e], uniforms[:, h])
+            drawn[:, h, e] = invert(self.row(h, e), uniforms[:, h])
         return drawn
 
     def draw_indices(self, uniforms: ArrayLike) -> NDArray[np.int64]:

@@ -1,9 +1,12 @@
 """The Gymnasium view of a world: one environment, and one that steps many copies at once.
 
 Actions are Discrete, observations too, or, if the states are rows [d], a Box. An episode has exactly H steps and ends
-with ``terminated``. The reward of a step is r + landing, the last one's also γ times the terminal reward, so that
-discounted by γ^h they add up to the value of :func:`ucbf.evaluate`. ``info`` holds ``h`` (the step about to be taken),
-``action_mask`` (actions allowed now) and, after a step, ``disturbance`` (W).
+with ``terminated``. A world without an end is never terminated: pass ``max_episode_steps`` to ``gymnasium.make`` or
+``make_vec`` to have it cut off (``truncated``). The reward of a step is r + landing, the last one's also γ times the
+terminal reward, so that discounted by γ^h they add up to the value of :func:`ucbf.evaluate`. ``info`` holds ``h`` (the
+step about to be taken; without an end, its place in the period), ``action_mask`` (actions allowed now), where the
+system has contexts ``context`` (the present one) and, after a step, ``disturbance`` (W: with a boundary that is a
+function, as many parts as f + W has).
 
 Importing this module registers the environments with Gymnasium, as "ucbf/Random-v0" and so on.
 """
@@ -33,9 +36,15 @@ def random_env(render_mode: str | None = None, world_seed: int = 0, **world: Any
     return WorldEnv(_random(world_seed, world), render_mode)
 
 
-def random_vector_env(num_envs: int = 1, render_mode: None = None, world_seed: int = 0, **world: Any) -> WorldVectorEnv:
+def random_vector_env(
+    num_envs: int = 1,
+    render_mode: None = None,
+    world_seed: int = 0,
+    max_episode_steps: int | None = None,
+    **world: Any,
+) -> WorldVectorEnv:
     """The same world, many copies at once; they are not rendered."""
-    return WorldVectorEnv(_random(world_seed, world), num_envs)
+    return WorldVectorEnv(_random(world_seed, world), num_envs, max_episode_steps)
 
 
 def given_env(world: World, render_mode: str | None = None) -> WorldEnv:
@@ -43,9 +52,11 @@ def given_env(world: World, render_mode: str | None = None) -> WorldEnv:
     return WorldEnv(world, render_mode)
 
 
-def given_vector_env(world: World, num_envs: int = 1, render_mode: None = None) -> WorldVectorEnv:
+def given_vector_env(
+    world: World, num_envs: int = 1, render_mode: None = None, max_episode_steps: int | None = None
+) -> WorldVectorEnv:
     """Many copies of any world at once; they are not rendered."""
-    return WorldVectorEnv(world, num_envs)
+    return WorldVectorEnv(world, num_envs, max_episode_steps)
 
 
 def system_env(
@@ -61,10 +72,11 @@ def system_vector_env(
     render_mode: None = None,
     law: Disturbance | None = None,
     start: Any = None,
+    max_episode_steps: int | None = None,
     **parameters: Any,
 ) -> WorldVectorEnv:
     """Many copies of a preset at once; they are not rendered."""
-    return WorldVectorEnv(_system(kind, law, start, parameters), num_envs)
+    return WorldVectorEnv(_system(kind, law, start, parameters), num_envs, max_episode_steps)
 
 
 def _system(kind: str, law: Disturbance | None, start: Any, parameters: dict[str, Any]) -> World:
@@ -84,7 +96,7 @@ def _random(seed: int, arguments: dict[str, Any]) -> World:
 class WorldEnv(gymnasium.Env[Any, np.int64]):
     """A world, one episode at a time.
 
-    ``reset(options={"state": s})`` starts in state s instead of drawing it.
+    ``reset(options={"state": s, "context": e})`` starts in state s and context e; what is left out is drawn.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own way
@@ -105,32 +117,42 @@ class WorldEnv(gymnasium.Env[Any, np.int64]):
         super().reset(seed=seed)
         states = self._many.first_states(self.np_random, options)
         self._many.begin(np.ones(1, bool), states)
-        self._last = f"step 0: state {self._many.names()[0]}"
+        self._last = f"step 0: {self._many.said(0)}"
         return self._many.names()[0], self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one step."""
-        h, before = int(self._many.h[0]), self._many.names()[0]
-        if h >= self.world.system.n_steps:
+        if self._many.over[0]:
             raise RuntimeError("the episode is over: call reset() before the next step()")
+        t, before = int(self._many.t[0]), self._many.said(0)
         w, reward = self._many.advance(np.array([action]), self.np_random.random(1))
         state = self._many.names()[0]
         self._last = (
-            f"step {h}: state {before}, action {action}, disturbance {w[0]} -> state {state}, reward {reward[0]:g}"
+            f"step {t}: {before}, action {action}, disturbance {w[0]} -> {self._many.said(0)}, reward {reward[0]:g}"
         )
-        over = bool(self._many.h[0] == self.world.system.n_steps)
-        return state, float(reward[0]), over, False, {**self._info(), "disturbance": w[0] if w.ndim > 1 else int(w[0])}
+        info = {**self._info(), "disturbance": w[0] if w.ndim > 1 else int(w[0])}
+        return state, float(reward[0]), bool(self._many.over[0]), False, info
 
     def render(self) -> str | None:
         """One line on the last step."""
         return self._last if self.render_mode == "ansi" else None
 
     def _info(self) -> dict[str, Any]:
-        return {"h": int(self._many.h[0]), "action_mask": self._many.masks()[0]}
+        info = {"h": int(self._many.h[0]), "action_mask": self._many.masks()[0]}
+        return info if self.world.system.n_contexts == 1 else {**info, "context": int(self._many.contexts[0])}
 
 
 class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
     """Many independent copies of a world, stepped together in a few array operations.
+
+    Parameters
+    ----------
+    world
+        The world.
+    num_envs
+        How many copies.
+    max_episode_steps
+        After how many steps an episode is cut off (``truncated``); not at all if None.
 
     A copy whose episode ended starts again at its next step (``AutoresetMode.NEXT_STEP``): that step's action is
     ignored, its reward is 0 and ``info["_disturbance"]`` is false for it.
@@ -138,8 +160,9 @@ class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
-    def __init__(self, world: World, num_envs: int = 1) -> None:
+    def __init__(self, world: World, num_envs: int = 1, max_episode_steps: int | None = None) -> None:
         self._many = _Copies(world, whole("num_envs", num_envs, 1))
+        self._most = None if max_episode_steps is None else whole("max_episode_steps", max_episode_steps, 1)
         system = world.system
         self.world = world
         self.num_envs = num_envs
@@ -151,7 +174,7 @@ class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start every copy. ``options={"state": s}`` takes one state for all, or one for each."""
+        """Start every copy. ``options={"state": s, "context": e}``: each is one for all copies, or one for each."""
         if isinstance(seed, list | tuple | np.ndarray):
             raise TypeError("the copies share one random stream; pass one seed, not a list")
         super().reset(seed=seed)
@@ -165,7 +188,7 @@ class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
             raise ValueError(f"actions has shape {np.shape(actions)}; give one for each of {self.num_envs} copies")
         if not self._many.begun:
             raise RuntimeError("the copies have not begun: call reset() before the first step()")
-        over = self._many.h == self.world.system.n_steps
+        over = self._many.over.copy()
         uniforms = self.np_random.random((2, self.num_envs))
         values = self.world.law.values
         w, reward = np.zeros((self.num_envs, *values.shape[1:]), values.dtype), np.zeros(self.num_envs)
@@ -176,20 +199,26 @@ class WorldVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
             )
         if over.any():
             self._many.begin(over, self._many.draw(uniforms[1]))
-        terminated = playing & (self._many.h == self.world.system.n_steps)
+        terminated = self._many.over.copy()
+        truncated = np.zeros(self.num_envs, bool)
+        if self._most is not None:
+            truncated = (self._many.t >= self._most) & ~terminated
+            self._many.over |= truncated
         info = {**self._info(), "disturbance": w, "_disturbance": playing}
-        return self._many.names(), reward, terminated, np.zeros(self.num_envs, bool), info
+        return self._many.names(), reward, terminated, truncated, info
 
     def _info(self) -> dict[str, Any]:
-        shown = np.ones(self.num_envs, bool)
-        return {"h": self._many.h.copy(), "_h": shown, "action_mask": self._many.masks(), "_action_mask": shown.copy()}
+        parts = {"h": self._many.h, "action_mask": self._many.masks()}
+        if self.world.system.n_contexts > 1:
+            parts["context"] = self._many.contexts
+        return {**parts, **{f"_{name}": np.ones(self.num_envs, bool) for name in parts}}
 
 
 def _observation_space(system: System) -> Any:
     """Discrete on a line, else a Box."""
     space = system.space
     if space.is_line:
-        return Discrete(system.n_states, start=system.state_offset)
+        return Discrete(space.n_states, start=system.state_offset)
     return Box(space.low, space.high, dtype=np.int64 if space.all_whole else np.float64)
 
 
@@ -204,15 +233,37 @@ class _Copies:
         space = world.system.space
         self.world, self.space = world, space
         self.begun = False
-        # Places: indices of states where all axes are whole, else the states [n, d].
-        self.s = np.zeros(n, np.int64) if space.all_whole else np.tile(space.low.astype(np.float64), (n, 1))
-        self.h = np.full(n, world.system.n_steps)  # over until reset
+        # Places: indices of states where all axes are whole, contexts included, else the states [n, d].
+        self.s: NDArray[Any] = np.zeros(n, np.int64)
+        if not space.all_whole:
+            self.s = np.tile(space.low.astype(np.float64), (n, 1))
+        self.t = np.zeros(n, np.int64)  # steps taken in this episode
+        self.over = np.ones(n, np.bool_)  # until reset
+
+    @property
+    def h(self) -> NDArray[np.int64]:
+        """[n] the steps about to be taken: H at the end of an episode; without an end, their places in the period."""
+        return self.t.copy() if self.world.system.horizon is not None else self.t % self.world.system.n_steps
+
+    @property
+    def contexts(self) -> NDArray[np.int64]:
+        """[n] the present contexts."""
+        if self.world.system.n_contexts == 1:
+            return np.zeros(len(self.t), np.int64)
+        found: NDArray[np.int64] = self.s // self.space.n_states
+        return found
 
     def names(self) -> NDArray[Any]:
         """[n] or [n, d] the states, as they are named."""
         if not self.space.all_whole:
             return self.s.copy()
-        return self.s + self.world.system.state_offset if self.space.is_line else self.space.points[self.s]
+        i = self.s % self.space.n_states
+        return i + self.world.system.state_offset if self.space.is_line else self.space.points[i]
+
+    def said(self, i: int) -> str:
+        """Where copy i is, in words."""
+        context = f", context {self.contexts[i]}" if self.world.system.n_contexts > 1 else ""
+        return f"state {self.names()[i]}{context}"
 
     def masks(self) -> NDArray[np.int8]:
         """[n, A] actions allowed now; at the end of an episode those of the first step."""
@@ -242,22 +293,30 @@ class _Copies:
     def first_states(self, rng: np.random.Generator, options: dict[str, Any] | None) -> NDArray[Any]:
         """[n] first places, drawn or as the user asked."""
         drawn = self.draw(rng.random(len(self.s)))
-        for key in options or ():
-            one_of("option", key, ["state"])
-        if not options:
-            return drawn
-        given = options["state"]
-        rows = np.ravel(given) if self.space.is_line else np.atleast_2d(given)
-        asked = [self.space.place('options["state"]', s) for s in rows]
+        E, S, options = self.world.system.n_contexts, self.space.n_states, options or {}
+        for key in options:
+            one_of("option", key, ["state", "context"] if E > 1 else ["state"])
+        if "state" in options:
+            given = options["state"]
+            rows = np.ravel(given) if self.space.is_line else np.atleast_2d(given)
+            asked = self._for_each("state", [self.space.place('options["state"]', s) for s in rows], self.s.shape)
+            drawn = asked if E == 1 else drawn // S * S + asked
+        if "context" in options:
+            chosen = [whole('options["context"]', e, 0, E - 1) for e in np.ravel(options["context"])]
+            drawn = drawn % S + S * self._for_each("context", chosen, self.s.shape)
+        return drawn
+
+    def _for_each(self, what: str, asked: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """[n] or [n, d] what the user asked for, for each copy."""
         if len(asked) not in (1, len(self.s)):
-            raise ValueError(f'options["state"] has {len(asked)} states; give one, or one for each of {len(self.s)}')
-        return np.broadcast_to(np.array(asked), self.s.shape)
+            raise ValueError(f'options["{what}"] has {len(asked)} {what}s; give one, or one for each of {len(self.s)}')
+        return np.broadcast_to(np.array(asked), shape)
 
     def begin(self, which: NDArray[np.bool_], states: NDArray[Any]) -> None:
         """Start the copies ``which`` at their places."""
         self.begun = True
         self.s[which] = states[which]
-        self.h[which] = 0
+        self.t[which], self.over[which] = 0, False
 
     def advance(
         self, actions: NDArray[np.int64], uniforms: NDArray[np.float64], which: NDArray[np.bool_] | slice = slice(None)
@@ -266,7 +325,7 @@ class _Copies:
         from ucbf.disturbance import invert
 
         system, law = self.world.system, self.world.law
-        s, h = self.s[which], self.h[which]
+        s, h, e = self.s[which], self.h[which], self.contexts[which]
         actions = integers("action", actions)
         outside = actions[(actions < 0) | (actions >= system.n_actions)]
         if len(outside):
@@ -281,13 +340,16 @@ class _Copies:
             )
         w = np.empty((len(h), *law.values.shape[1:]), law.values.dtype)
         after, reward = np.empty_like(s), np.empty(len(h))
-        for step in np.unique(h):
-            at = h == step
-            w[at] = law.values[invert(law.pmf[step % len(law.pmf)], uniforms[at])]
+        for step, context in np.unique(np.stack([h, e]), axis=1).T:
+            at = (h == step) & (e == context)
+            drawn = invert(law.row(step, context), uniforms[at])
+            w[at] = law.values[drawn]
             after[at], reward[at] = system.advance(int(step), s[at], actions[at], w[at])
-        last = h == system.n_steps - 1
+            if system.n_contexts > 1:
+                after[at] += self.space.n_states * law.next_context[drawn]
+        last = h == system.n_steps - 1 if system.horizon is not None else np.zeros(len(h), np.bool_)
         if last.any():
             end = system.terminal[after] if self.space.all_whole else system.at_any_state.terminal(after)
             reward += np.where(last, system.discount * end, 0.0)
-        self.s[which], self.h[which] = after, h + 1
+        self.s[which], self.t[which], self.over[which] = after, self.t[which] + 1, last
         return w, reward

@@ -74,7 +74,16 @@ class Plan:
         best = self.q_at(h, states).argmax(axis=1)
         return int(best[0]) if space.is_one(states) else best
 
-    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
+    def observe(
+        self,
+        h: int,
+        s: Any,
+        a: int,
+        next_s: Any,
+        disturbance: Any = None,
+        context: int | None = None,
+        next_context: int | None = None,
+    ) -> None:
         """Learn nothing: a plan can be played like an agent."""
 
     def rollout(self, starts: ArrayLike, disturbances: ArrayLike) -> NDArray[np.float64]:

@@ -23,10 +23,10 @@ class Player(Protocol):
         """What it is told."""
 
     def act(self, h: int, s: Any, /) -> int:
-        """The action for state s at step h."""
+        """The action for state s at step h; given ``context=`` too, where the system has contexts."""
 
     def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
-        """Learn from a transition, or not."""
+        """Learn from a transition, or not; given ``context=`` and ``next_context=`` too, where there are any."""
 
 
 def replay(
@@ -37,16 +37,20 @@ def replay(
     censored: bool = False,
     accounts: Callable[[int], System] | None = None,
     progress: Progress | None = None,
+    contexts: ArrayLike | None = None,
 ) -> Run:
     """Run an agent, which learns as it goes, or a fixed policy through episodes that happened, in their order.
+
+    Where the system has no end there is one long series in place of episodes, and the run has an entry for each of its
+    T steps: what that step paid.
 
     Parameters
     ----------
     player
-        An agent, a :class:`ucbf.Policy` or a :class:`ucbf.Plan`, or a function of the episode that gives one: for
-        prices that change every day.
+        An agent, a :class:`ucbf.Policy` or a :class:`ucbf.Plan`, or a function of the episode (without an end: of the
+        step) that gives one: for prices that change every day.
     disturbances
-        [K, H] W of every step; [K, H, d] in a box.
+        [K, H] W of every step; [K, H, d] in a box. Without an end: [T], or [T, d].
     start
         The first state; the one nearest to 0 if None.
     carry
@@ -55,16 +59,21 @@ def replay(
     censored
         Whether clipped boundaries hide W from an agent.
     accounts
-        A function of the episode: the system whose rewards are counted; that of the player, if None.
+        A function of the episode (without an end: of the step): the system whose rewards are counted; that of the
+        player, if None.
+    contexts
+        Where the system has contexts: [K, H+1] that of every step, and the one that followed the last. Without an end:
+        [T+1].
     """
     choose: Callable[[int], Player] = player if _is_choice(player) else lambda k: player  # type: ignore[assignment,return-value]
     system = _player(choose(0)).system
-    w: NDArray[Any] = (integers if system.space.all_whole else numbers)("disturbances", disturbances)
-    shape = (system.n_steps,) if system.space.is_line else (system.n_steps, system.space.n_axes)
-    if w.ndim != 1 + len(shape) or w.shape[1:] != shape or not len(w):
-        kind = "[K, H]" if system.space.is_line else "[K, H, d]"
-        raise ValueError(f"disturbances has shape {w.shape}; give {kind} = [K, {', '.join(map(str, shape))}]")
+    w = _read_disturbances(system, disturbances)
     begin = system.space.place("start", system.nearest_to_zero if start is None else start)
+    context = _read_contexts(system, contexts, w)
+    if system.horizon is None:
+        if not carry:
+            raise ValueError("carry is False, and the system has no end: every step goes on from the one before")
+        return _replay_on(choose, w, begin, context, censored, accounts, progress)
     K, H = w.shape[:2]
     reward, visited, actions = np.zeros(K), [], np.empty((K, H), np.int64)
     place, worth = begin, None
@@ -78,17 +87,97 @@ def replay(
         paid = -_terminal(worth, place) if carry else 0.0
         worth = system
         for h in range(H):
-            s = _named(system, place)
-            a = now.act(h, s)
-            landed, earned = _advanced(system, h, place, a, w[k, h])
+            around = None if context is None else context[k, h : h + 2]
+            actions[k, h], place, earned = _step(now, system, h, place, w[k, h], around, censored)
             paid += system.discount**h * earned
-            now.observe(h, s, a, _named(system, landed), disturbance=None if censored else w[k, h])
-            actions[k, h], place = a, landed
             visited.append(_named(system, place))
         reward[k] = paid + system.discount**H * _terminal(system, place)
         if progress is not None:
             progress(k + 1, K)
-    return Run(reward, states=np.array(visited).reshape(K, H + 1, *shape[1:]), actions=actions)
+    return Run(reward, states=np.array(visited).reshape(K, H + 1, *np.shape(visited[0])), actions=actions)
+
+
+def _replay_on(
+    choose: Callable[[int], Player],
+    w: NDArray[Any],
+    place: Any,
+    context: NDArray[np.int64] | None,
+    censored: bool,
+    accounts: Callable[[int], System] | None,
+    progress: Progress | None,
+) -> Run:
+    """The same where there is no end: a series of T steps."""
+    T = len(w)
+    _player(choose(0)).system.bins.spread(w)
+    reward, actions = np.zeros(T), np.empty(T, np.int64)
+    visited = [_named(_player(choose(0)).system, place)]
+    for t in range(T):
+        now = _player(choose(t))
+        system = now.system if accounts is None else accounts(t)
+        around = None if context is None else context[t : t + 2]
+        actions[t], place, reward[t] = _step(now, system, t % system.n_steps, place, w[t], around, censored)
+        visited.append(_named(system, place))
+        if progress is not None:
+            progress(t + 1, T)
+    return Run(reward, states=np.array(visited), actions=actions, by_step=True)
+
+
+def _read_disturbances(system: System, given: ArrayLike) -> NDArray[Any]:
+    """[K, H], or [K, H, d] in a box; without an end [T] or [T, d]."""
+    w: NDArray[Any] = (integers if system.space.all_whole else numbers)("disturbances", given)
+    parts = () if system.space.is_line else (system.raw_space.n_axes,)
+    shape = parts if system.horizon is None else (system.n_steps, *parts)
+    if w.ndim != 1 + len(shape) or w.shape[1:] != shape or not len(w):
+        first, letters = ("T", "") if system.horizon is None else ("K", ", H")
+        kind = f"[{first}{letters}{'' if system.space.is_line else ', d'}]"
+        sizes = ", ".join([first, *map(str, shape)])
+        raise ValueError(
+            f"disturbances has shape {w.shape}; give {kind} = [{sizes}]"
+            + (": the system has no end, and one series goes on" if system.horizon is None else "")
+        )
+    return w
+
+
+def _read_contexts(system: System, given: ArrayLike | None, w: NDArray[Any]) -> NDArray[np.int64] | None:
+    """[K, H+1], or without an end [T+1]; None where the system has no contexts."""
+    E, parts = system.n_contexts, 0 if system.space.is_line else 1
+    if E == 1:
+        if given is not None:
+            raise TypeError(f"contexts is {given!r:.60}, and the system has none; leave it out")
+        return None
+    sizes = w.shape[: w.ndim - parts]
+    shape, kind = (*sizes[:-1], sizes[-1] + 1), "[T+1]" if system.horizon is None else "[K, H+1]"
+    if given is None:
+        raise TypeError(f"contexts is not given, and the system has {E}; give {kind}, the context of every step")
+    contexts = integers("contexts", given)
+    if contexts.shape != shape:
+        raise ValueError(
+            f"contexts has shape {contexts.shape}; give {kind} = {shape}: that of every step, and the one that followed"
+        )
+    outside = contexts[(contexts < 0) | (contexts >= E)]
+    if len(outside):
+        whole("contexts", outside[0], 0, E - 1)
+    return contexts
+
+
+def _step(
+    now: Player, system: System, h: int, place: Any, w: Any, around: NDArray[np.int64] | None, censored: bool
+) -> tuple[int, Any, float]:
+    """Play one step: the action, where it ends, and what it pays. around: [2] the context then, and the next one.
+
+    place: without a context
+    """
+    s, shown = _named(system, place), None if censored else w
+    if around is None:
+        a = now.act(h, s)
+        landed, earned = _advanced(system, h, place, a, w)
+        now.observe(h, s, a, _named(system, landed), disturbance=shown)
+        return a, landed, earned
+    e, e_next = (int(e) for e in around)
+    a = now.act(h, s, context=e)  # type: ignore[call-arg]  # as where there are contexts it must take
+    landed, earned = _advanced(system, h, system.place("state", s, e), a, w)
+    now.observe(h, s, a, _named(system, landed), disturbance=shown, context=e, next_context=e_next)  # type: ignore[call-arg]
+    return a, landed, earned
 
 
 def _is_choice(player: Any) -> bool:
@@ -102,7 +191,7 @@ def _player(given: Any) -> Player:
 
 
 def _named(system: System, place: Any) -> Any:
-    """A place as a state is named."""
+    """A place, without a context, as a state is named."""
     return system.space.state(place) if system.space.all_whole else np.array(place)
 
 
@@ -121,7 +210,15 @@ def _terminal(system: System, place: Any) -> float:
     return float(system.at_any_state.terminal(place[None])[0])
 
 
-def train(agent: Agent, env: Any, episodes: int, seed: int | None = None, progress: Progress | None = None) -> Run:
+def train(
+    agent: Agent,
+    env: Any,
+    episodes: int | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    *,
+    steps: int | None = None,
+) -> Run:
     """Let ``agent`` act and learn in a Gymnasium environment.
 
     Where states are whole numbers on a line the environment needs Discrete spaces, in a box a Box of observations;
@@ -131,37 +228,94 @@ def train(agent: Agent, env: Any, episodes: int, seed: int | None = None, progre
     agent learns for the rewards of that system, not for those that ``env`` pays, which are only added up,
     discounted: state the system's rewards as ``env`` pays them. An episode ends when the environment ends it, or
     after ``horizon`` steps; steps that it cuts off are not learned. ``info["disturbance"]``, where the environment
-    gives it, is used at clipped boundaries, which hide W.
+    gives it, is used at clipped boundaries, which hide W, and under a boundary that is a function. Where the system has
+    contexts, ``info["context"]`` of reset and step says the present one.
+
+    Parameters
+    ----------
+    episodes, steps
+        How long: episodes, or where the system has no end, steps. The run then has an entry for each step: what it
+        paid. Where the environment is cut off (``truncated``), it is reset, and the period begins again.
     """
-    K = whole("episodes", episodes, 1)
     if not isinstance(agent, Agent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system), and then the environment")
     if not all(hasattr(env, name) for name in ("reset", "step", "observation_space", "action_space")):
         raise TypeError(f"env is {env!r:.60}; give a Gymnasium environment, such as gymnasium.make(...)")
     system = agent.system
-    move = _checked_spaces(system, env)
+    unending = system.horizon is None
+    if (steps is None) == unending or (episodes is None) != unending:
+        raise TypeError(
+            f"episodes is {episodes!r:.40} and steps {steps!r:.40}; the agent's system "
+            + ("has no end: give steps=" if unending else "has episodes: give episodes=")
+            + ", and only that"
+        )
+    K = whole("steps", steps, 1) if unending else whole("episodes", episodes, 1)
+    played = _Environment(agent, env, _checked_spaces(system, env))
     collected = np.zeros(K)
     for k in range(K):
-        s, _ = deepcopy(env.reset(seed=seed if k == 0 else None))  # it may go on in the same array
-        for h in range(system.n_steps):
-            a = agent.act(h, s)
-            next_s, reward, terminated, truncated, info = env.step(move(a))
-            next_s = deepcopy(next_s)
-            agent.observe(h, s, a, next_s, disturbance=info.get("disturbance") if system.hides(next_s) else None)
-            collected[k] += system.discount**h * float(reward)
-            s = next_s
-            if terminated or truncated:
-                break
+        if not unending or k == 0 or played.over:
+            played.reset(seed if k == 0 else None)
+        if unending:
+            collected[k] = played.step()
+            if played.terminated:
+                raise ValueError(
+                    f"the environment ended (terminated) after {played.h} steps, and the agent's system has no end; "
+                    "state the system with a horizon, or wrap the environment so that it only truncates"
+                )
+        else:
+            while played.h < system.n_steps and not played.over:
+                collected[k] += system.discount**played.h * played.step()
         if progress is not None:
             progress(k + 1, K)
-    return Run(collected)
+    return Run(collected, by_step=unending)
+
+
+class _Environment:
+    """An agent in an environment: where it is, and what the next step does."""
+
+    def __init__(self, agent: Agent, env: Any, move: Callable[[int], Any]) -> None:
+        self.agent, self.env, self.move = agent, env, move
+        self.h, self.s, self.context = 0, None, None
+        self.terminated = self.over = False
+
+    def reset(self, seed: int | None) -> None:
+        s, info = self.env.reset(seed=seed)
+        self.s, self.context = deepcopy(s), self._context(info, "reset()")  # it may go on in the same array
+        self.h, self.terminated, self.over = 0, False, False
+
+    def step(self) -> float:
+        """Act, and learn from what follows; what it pays."""
+        agent, system, h = self.agent, self.agent.system, self.h
+        before: dict[str, Any] = {} if self.context is None else {"context": self.context}
+        a = agent.act(h, self.s, **before)
+        s, reward, terminated, truncated, info = self.env.step(self.move(a))
+        s, context = deepcopy(s), self._context(info, "step()")
+        hidden = system.space.boundary is not None or system.hides(s)
+        w = info.get("disturbance") if hidden else None
+        around = {} if context is None else {**before, "next_context": context}
+        agent.observe(h, self.s, a, s, disturbance=w, **around)
+        self.s, self.context, self.h = s, context, h + 1
+        self.terminated, self.over = bool(terminated), bool(terminated or truncated)
+        return float(reward)
+
+    def _context(self, info: dict[str, Any], of: str) -> Any:
+        """The context that the environment says; None where the system has none."""
+        E = self.agent.system.n_contexts
+        if E == 1:
+            return None
+        if "context" not in info:
+            raise ValueError(
+                f"the info of {of} has no 'context', and the agent's system has {E} contexts; wrap the environment so "
+                "that info['context'] is the present one"
+            )
+        return info["context"]
 
 
 def _checked_spaces(system: System, env: Any) -> Callable[[int], Any]:
     """What to hand the environment for an action; an error if its spaces are not those of the agent's system."""
     observed, acted = env.observation_space, env.action_space
     if system.space.is_line:
-        _check_space("observation_space", observed, system.n_states, system.state_offset)
+        _check_space("observation_space", observed, system.space.n_states, system.state_offset)
         _check_space("action_space", acted, system.n_actions, 0)
         return lambda a: a
     if getattr(observed, "shape", None) != system.space.low.shape or hasattr(observed, "n"):

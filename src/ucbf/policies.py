@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ class Policy:
     system
         The system it is for.
     actions
-        [H, S], or [S] for the same at every step: ``agent.policy``, ``plan.policy``.
+        [H, S], or [S] for the same at every step: ``agent.policy``, ``plan.policy``. Without an end [P, S], for the
+        steps of a period; with contexts E times as many states, context by context.
     words
         What states, actions and steps are called.
 
@@ -61,25 +62,36 @@ class Policy:
 
     # -- as an agent that stays as it is ------------------------------------------------------------
 
-    def act(self, h: int, s: Any) -> int:
-        """The action for state s at step h; between points of a continuous axis, that of the nearest."""
-        space = self.system.space
-        step = whole("step h", h, 0, self.system.n_steps - 1)
-        return self.system.nearest_allowed(step, space.place("state", s), self.actions[step])
+    def act(self, h: int, s: Any, context: int | None = None) -> int:
+        """The action for state s at step h; between points of a continuous axis, that of the nearest.
 
-    def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
+        context: where the system has them
+        """
+        step, place = self.system.step(h), self.system.place("state", s, context)
+        return self.system.nearest_allowed(step, place, self.actions[step])
+
+    def observe(
+        self,
+        h: int,
+        s: Any,
+        a: int,
+        next_s: Any,
+        disturbance: Any = None,
+        context: int | None = None,
+        next_context: int | None = None,
+    ) -> None:
         """Learn nothing."""
 
     # -- as numbers -------------------------------------------------------------------------------
 
     @property
     def states(self) -> NDArray[np.float64]:
-        """[S] the states, in the user's units; [S, d] in a box."""
+        """[S] the states, in the user's units; [S, d] in a box; whatever the context."""
         return np.asarray(self.system.states) * self.words.unit
 
     @property
     def quantities(self) -> NDArray[np.float64]:
-        """[H, S] what is done, in the user's units."""
+        """[H, S] what is done, in the user's units; with contexts as ``actions``."""
         return self.choices[self.actions]
 
     @property
@@ -92,20 +104,31 @@ class Policy:
 
     @property
     def step_names(self) -> Sequence[str]:
-        """[H] what the steps are called."""
+        """[H] what the steps are called; without an end, those of a period."""
         return self.words.steps or [str(h + 1) for h in range(self.system.n_steps)]
 
+    def quantities_in(self, context: int | None = None) -> NDArray[np.float64]:
+        """[H, S] what is done in a context, in the user's units; it must be said where the system has contexts."""
+        E, S = self.system.n_contexts, self.system.space.n_states
+        if context is None and E > 1:
+            raise TypeError(f"the system has {E} contexts; say in which: context=")
+        e = 0 if context is None else whole("context", context, 0, E - 1)
+        return self.quantities[:, e * S : (e + 1) * S]
+
     def rows(self) -> list[dict[str, Any]]:
-        """A row for every step and state."""
-        words, amounts, states = self.words, self.quantities, self.states.reshape(self.system.n_states, -1)
+        """A row for every step and state, and for every context, where there are any; without an end, of one period."""
+        words, E, states = self.words, self.system.n_contexts, self.states.reshape(self.system.space.n_states, -1)
+        amounts = [self.quantities_in(e) for e in range(E)]
         axes = [words.state] if states.shape[1] == 1 else [f"{words.state} {k + 1}" for k in range(states.shape[1])]
         return [
             {
                 words.step: step,
+                **({"context": e} if E > 1 else {}),
                 **dict(zip(axes, state.astype(float).tolist(), strict=True)),
-                words.action: float(amounts[h, s]),
+                words.action: float(amounts[e][h, s]),
             }
-            for h, step in enumerate(words.steps or range(1, len(amounts) + 1))
+            for h, step in enumerate(words.steps or range(1, self.system.n_steps + 1))
+            for e in range(E)
             for s, state in enumerate(states)
         ]
 
@@ -128,22 +151,31 @@ class Policy:
 
     # -- as a rule --------------------------------------------------------------------------------
 
-    def rules(self) -> list[Rule]:
-        """[H] what it does at each step, where that can be said in a line."""
-        return [read_rule(StepOfPolicy(self.states, done, self.words, self.choices)) for done in self.quantities]
+    def rules(self, context: int | None = None) -> list[Rule]:
+        """[H] what it does at each step, where that can be said in a line. context: where the system has them."""
+        done = self.quantities_in(context)
+        return [read_rule(StepOfPolicy(self.states, step, self.words, self.choices)) for step in done]
 
     def __str__(self) -> str:
-        """A line for each run of steps with the same rule."""
-        rules, names, lines, h = self.rules(), self.step_names, [], 0
+        """A line for each run of steps with the same rule, context by context."""
+        E = self.system.n_contexts
+        return "\n".join(
+            (f"context {e}, " if E > 1 else "") + line for e in range(E) for line in self._lines(self.rules(e))
+        )
+
+    def _lines(self, rules: list[Rule]) -> Iterator[str]:
+        names, h, words = self.step_names, 0, self.words
+        if self.system.horizon is None and words.steps is None and len({rule.text for rule in rules}) == 1:
+            yield f"every {words.step}: {rules[0].text}"
+            return
         while h < len(rules):
             end = h
             while end + 1 < len(rules) and rules[end + 1].text == rules[h].text:
                 end += 1
-            name = self.words.step if self.words.steps is None else ""
+            name = words.step if words.steps is None else ""
             span = names[h] if end == h else f"{names[h]} to {names[end]}"
-            lines.append(f"{name} {span}: {rules[h].text}".strip())
+            yield f"{name} {span}: {rules[h].text}".strip()
             h = end + 1
-        return "\n".join(lines)
 
 
 def _plain(value: Any) -> str:

@@ -22,7 +22,7 @@ class Curve(NamedTuple):
 
     panel: int
     label: str
-    episodes: NDArray[np.int64]  # [P]
+    episodes: NDArray[np.int64]  # [P] or steps, where there is no end
     gap: NDArray[np.float64]  # [worlds, P]
     regret: NDArray[np.float64]  # [worlds, P] cumulative
     greedy: NDArray[np.float64]  # [worlds]
@@ -42,9 +42,36 @@ class Curve(NamedTuple):
 
 def panel_title(study: Study, panel: int) -> str:
     """The title of a panel: its values of the parameters that vary."""
-    letters = {"n_states": "S", "n_actions": "A", "horizon": "H", "max_disturbance": "W", "lipschitz": "L"}
+    letters = {
+        "n_states": "S",
+        "n_actions": "A",
+        "horizon": "H",
+        "max_disturbance": "W",
+        "lipschitz": "L",
+        "period": "P",
+        "discount": "γ",
+    }
     chosen = study.panels()[panel]
     return ", ".join(f"{letters.get(k, k)} = {chosen[k]}" for k in study.world.varied()) or study.name
+
+
+def length_of(study: Study) -> str:
+    """How long its runs are, in words."""
+    return f"{study.length} {study.counted}s"
+
+
+def gap_name(study: Study) -> str:
+    """What the gap of a study is the gap of; of worlds of the user's own a study does not say whether they discount."""
+    if not study.by_step:
+        return "gap to the optimal value"
+    gain, discounted = "gain gap", "V* - V^π"
+    if study.world.kind == "endless":
+        discounts = [panel.get("discount", 1) for panel in study.panels()]
+        if all(discount == 1 for discount in discounts):
+            return gain
+        if all(discount < 1 for discount in discounts):
+            return discounted
+    return f"{gain}; {discounted} where discounted"
 
 
 def curves_of(results: Results) -> list[Curve]:
@@ -100,7 +127,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
                 **{
                     f"gap_{k}": float(np.mean([run[f"gap_{k}"] for run in curve.runs]))
                     for k in CHECKPOINTS
-                    if k <= results.study.episodes
+                    if k <= results.study.length
                 },
                 "settled": None if np.isinf(median) else median,
                 "settled_share": float(np.mean([k is not None for k in settled])),
@@ -113,7 +140,7 @@ def paired(results: Results) -> list[dict[str, Any]]:
     """Every agent compared, world by world, with the first agent of its panel that has the same model error.
 
     The interval is of the ratio of mean regrets: the bootstrap draws the same worlds for both. ``slope`` is the mean
-    gap over the last fifth of the episodes.
+    gap over the last fifth of the episodes, or steps.
     """
     rows: list[dict[str, Any]] = []
     first: dict[tuple[int, float], Curve] = {}
@@ -168,7 +195,7 @@ def ratio_interval(pairs: NDArray[np.float64], seed: int = 0) -> tuple[float, fl
 
 def heading(results: Results) -> dict[str, str]:
     """The columns of the summary that are printed, and their titles."""
-    gaps = {f"gap_{k}": f"gap at {k}" for k in CHECKPOINTS if k <= results.study.episodes}
+    gaps = {f"gap_{k}": f"gap at {k}" for k in CHECKPOINTS if k <= results.study.length}
     return {
         "panel": "panel",
         "agent": "agent",

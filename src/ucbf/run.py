@@ -1,4 +1,4 @@
-"""What was done, and paid, in K episodes: the one result of every way of playing."""
+"""What was done, and paid, in K episodes, or in T steps: the one result of every way of playing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ Progress = Callable[[int, int], object]
 class Run:
     """What was done, and paid, in K episodes: in a world, in episodes that happened, or in an environment.
 
+    Where there is no end, steps take the place of episodes: [T] what each of them paid, and the gap of the policy by
+    which it was taken.
+
     Parameters
     ----------
     reward
@@ -23,7 +26,9 @@ class Run:
     switched
         [K] whether the policy was another than in the episode before; likewise.
     states, actions
-        [K, H+1] and [K, H], in a box [K, H+1, d], where they are recorded (:func:`replay`).
+        [K, H+1] and [K, H], in a box [K, H+1, d], where they are recorded (:func:`replay`); without an end [T+1], [T].
+    by_step
+        Whether there is no end, and entries are of steps.
     """
 
     def __init__(
@@ -33,12 +38,13 @@ class Run:
         switched: NDArray[np.bool_] | None = None,
         states: NDArray[Any] | None = None,
         actions: NDArray[np.int64] | None = None,
+        by_step: bool = False,
     ) -> None:
-        self.reward = reward
+        self.reward, self.by_step = reward, by_step
         self._known = {"gap": gap, "switched": switched, "states": states, "actions": actions}
 
     def __repr__(self) -> str:
-        return f"Run({len(self.reward)} episodes, mean reward {self.reward.mean():g})"
+        return f"Run({len(self.reward)} {'steps' if self.by_step else 'episodes'}, mean reward {self.reward.mean():g})"
 
     @property
     def gap(self) -> NDArray[np.float64]:

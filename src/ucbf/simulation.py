@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,11 +98,14 @@ def simulate(
     if world.system.space.all_whole and drawn.ndim == 2:
         drawn = drawn[..., None] if not unending else drawn[:, None]
     at, now = np.array(starts[:1]), np.array([0.0, tolerance(world.system), most_sweeps(world.system)])
+    between = _first_state(world, starts[0])
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
         end = min(done + block, next(k for k in pauses if k > done))
         part, begun = slice(done, end), time.perf_counter()
-        if unending:
+        if unending and not world.system.space.all_whole:
+            between = _play_on_between(agent, played, drawn[part, 0], part, between, now)
+        elif unending:
             draws = loop.Draws(at, moves[drawn[part]], measured[drawn[part]], hidden)
             _play_on(agent, played, draws, part, at, now)
         elif world.system.space.all_whole:
@@ -118,7 +121,7 @@ def simulate(
             agent.warn_if_contradicted()
         if progress is not None:
             progress(done, K)
-    return Run(reward[:done], gap[:done], switched[:done])
+    return Run(reward[:done], gap[:done], switched[:done], by_step=unending)
 
 
 class Played(NamedTuple):
@@ -212,7 +215,7 @@ def _play_between(
             backward.evaluate(arena, policy, v, system.n_steps - 1)
         switched[k], acted[...] = not np.array_equal(acted, policy), policy
         gap[k], reward[k] = backward.gap_of(arena, v[0]), 0.0
-        s = system.space.points[starts[k]] if world.start_state is None else world.start_state
+        s = _first_state(world, starts[k])
         for h in range(system.n_steps):
             a, w = agent.act(h, s), world.law.values[drawn[k, h]]
             after, paid = system.advance(h, s[None], np.array([a]), w)
@@ -220,6 +223,33 @@ def _play_between(
             agent.observe(h, s, a, after[0], disturbance=w)
             s = after[0]
         reward[k] += system.discount**system.n_steps * float(system.at_any_state.terminal(s[None])[0])
+
+
+def _play_on_between(
+    agent: Agent, played: Played, drawn: NDArray[np.int64], part: slice, s: NDArray[Any], now: NDArray[np.float64]
+) -> NDArray[Any]:
+    """The same where axes are continuous and there is no end, from state s [d] on; the state after the last step."""
+    world, arena, v, acted, gap, reward, switched = played
+    system = world.system
+    for t, j in zip(range(part.start, part.stop), drawn, strict=True):
+        agent.renew()
+        policy = checked_policy(system, agent.policy)
+        switched[t] = not np.array_equal(acted, policy)
+        if switched[t] or t == 0:
+            acted[...] = policy
+            now[0] = loop.gap_without_end(arena, acted, v, now)
+        a, w = agent.act(t, s), world.law.values[j]
+        after, paid = system.advance(t % system.n_steps, s[None], np.array([a]), w)
+        gap[t], reward[t] = now[0], float(paid[0])
+        agent.observe(t, s, a, after[0], disturbance=w)
+        s = after[0]
+    return s
+
+
+def _first_state(world: World, i: int) -> NDArray[Any]:
+    """[d] on continuous axes: the first state that was drawn, by its index."""
+    start: NDArray[Any] = world.system.space.points[i] if world.start_state is None else world.start_state
+    return start
 
 
 def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[int, Callable[[], bool]]:

@@ -19,6 +19,7 @@ from ucbf.system import System
 from ucbf.tables import LARGEST_TABLE, distinct_steps
 
 MOST_DRAWS = 10_000
+MOST_ENDLESS_DRAWS = 20  # each that has no gain costs a plan that does not settle
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -102,20 +103,21 @@ class World:
         system, space = self.system, self.system.space
         strict = np.array([rule == "strict" for rule in space.rules])
         margin = np.where(space.is_whole, 0, 1e-9 * (space.high - space.low))
-        for h in range(system.n_steps):
-            rows = self.law.pmf.reshape(-1, self.law.n_contexts, self.law.pmf.shape[1])
-            occurs = self.law.values[(rows[h % len(rows)] > 0).any(axis=0)].reshape(-1, space.n_axes)
-            x = system.f[h].reshape(*system.allowed.shape[1:], space.n_axes)
+        S = space.n_states
+        for h, e in np.ndindex(system.n_steps, system.n_contexts):
+            occurs = self.law.values[self.law.row(h, e) > 0].reshape(-1, space.n_axes)
+            of_context = slice(e * S, (e + 1) * S)
+            x = system.f[h, of_context].reshape(S, system.n_actions, space.n_axes)
             for w in (occurs.min(axis=0), occurs.max(axis=0)):
                 outside = strict & ((x + w < space.low - margin) | (x + w > space.high + margin))
-                wrong = np.argwhere(system.allowed[h] & outside.any(axis=2))
+                wrong = np.argwhere(system.allowed[h, of_context] & outside.any(axis=2))
                 if len(wrong):
                     s, a = wrong[0]
                     shown = (str(r[0]) if space.is_line else str(r) for r in (w, x[s, a] + w, space.low, space.high))
                     w_, landed, first, last = shown
                     raise ValueError(
-                        f"from state {system.state_name(s)}, action {a} at step {h} a disturbance of {w_} leads to "
-                        f"{landed}, outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
+                        f"from state {system.state_name(e * S + s)}, action {a} at step {h} a disturbance of {w_} "
+                        f"leads to {landed}, outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
                     )
 
 
@@ -181,11 +183,7 @@ def random_world(
     """
     S, A, H = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1), whole("horizon", horizon, 1)
     W = whole("max_disturbance", max_disturbance, 0)
-    if max(S * A, H * (W + 1)) > LARGEST_TABLE:
-        raise ValueError(
-            f"{S} states x {A} actions, or {H} steps x {W + 1} disturbances, are more than {LARGEST_TABLE} numbers; "
-            "choose smaller sizes"
-        )
+    _check_sizes(S, A, H, W)
     L = None if lipschitz is None else real("lipschitz", lipschitz, 0, open_low=True)
     rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
     for _ in range(MOST_DRAWS):
@@ -203,6 +201,51 @@ def random_world(
         f"none of {MOST_DRAWS} random worlds with {S} states and horizon {H} is as steep as lipschitz={L:g}; "
         "pass a smaller one, or None"
     )
+
+
+def random_endless_world(
+    n_states: int = 25,
+    n_actions: int = 8,
+    period: int = 1,
+    max_disturbance: int = 5,
+    discount: float = 1.0,
+    seed: int = 0,
+) -> World:
+    """A random world without an end, drawn as :func:`random_world` draws; rewards stay uniform on [0, 1].
+
+    The law has a row for each step of a period. Without a discount, worlds are drawn until the best long-run average is
+    the same from every first state.
+    """
+    S, A, P = whole("n_states", n_states, 1), whole("n_actions", n_actions, 1), whole("period", period, 1)
+    W = whole("max_disturbance", max_disturbance, 0)
+    _check_sizes(S, A, P, W)
+    rng = np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0)))
+    for _ in range(MOST_ENDLESS_DRAWS):
+        f, pmf, reward = rng.integers(0, S, size=(S, A)), rng.random((P, W + 1)), rng.random(S)
+        law = Disturbance(pmf / pmf.sum(axis=1, keepdims=True))
+        world = World(System(f, reward, None, "wrap", discount=discount, period=P), law)
+        if world.system.discount < 1 or _has_a_gain(world):
+            return world
+    raise ValueError(
+        f"in none of {MOST_ENDLESS_DRAWS} random worlds with {S} states, {A} actions and max_disturbance={W} the best "
+        "average is the same from every first state; pass more actions, a larger max_disturbance, or a discount below 1"
+    )
+
+
+def _has_a_gain(world: World) -> bool:
+    """Whether the best long-run average is the same from every first state."""
+    try:
+        return bool(np.isfinite(world.best))
+    except ValueError:
+        return False
+
+
+def _check_sizes(S: int, A: int, H: int, W: int) -> None:
+    if max(S * A, H * (W + 1)) > LARGEST_TABLE:
+        raise ValueError(
+            f"{S} states x {A} actions, or {H} steps x {W + 1} disturbances, are more than {LARGEST_TABLE} numbers; "
+            "choose smaller sizes"
+        )
 
 
 def corrupt(system: System, model_error: float, seed: int = 0) -> System:

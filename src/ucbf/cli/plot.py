@@ -41,7 +41,7 @@ def draw_gaps(folder: Path, band: str, scale: str, *more: Path) -> None:
 
     results = read_results(folder, *more)
     columns, rows = reports.heading(results), reports.summary(results)
-    title = f"{results.study.name}: {results.study.episodes} episodes"
+    title = f"{results.study.name}: {reports.length_of(results.study)}"
     pictures = save(folder, "figure", lambda figures: figures.gap_figure(results, band, scale))
     publish(
         folder, "summary", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
@@ -55,7 +55,7 @@ def draw_regrets(folder: Path, *more: Path) -> None:
 
     results = read_results(folder, *more)
     columns, rows = reports.PAIRED, reports.paired(results)
-    title = f"{results.study.name}: {results.study.episodes} episodes"
+    title = f"{results.study.name}: {reports.length_of(results.study)}"
     pictures = save(folder, "regret", lambda figures: figures.regret_figure(results))
     publish(
         folder, "paired", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures

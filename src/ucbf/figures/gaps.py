@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 
 from ucbf.checks import one_of
 from ucbf.figures.style import BANDS, STYLES, plain
-from ucbf.reports import Curve, curves_of, interval, panel_title
+from ucbf.reports import Curve, curves_of, gap_name, interval, panel_title
 from ucbf.studies.store import Results
 
 SCALES = ("linear", "log", "loglog")  # loglog: the gap too
 
 
 def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Figure:
-    """The mean gap of every episode, a panel for each kind of world, a curve for each agent, and the greedy line."""
+    """The mean gap, episode by episode or step by step: a panel for each kind of world, a curve for each agent."""
     one_of("band", band, BANDS)
     one_of("scale", scale, SCALES)
     study = results.study
@@ -38,9 +38,9 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
         ax.axhline(greedy, color="#666666", linestyle=(0, (6, 3)), linewidth=1.2, label="greedy")
         ax.set_title(panel_title(study, panel), fontsize=10)
         if scale == "linear":
-            ax.set(xlim=(0, study.episodes))
+            ax.set(xlim=(0, study.length))
         else:
-            ax.set(xscale="log", xlim=(1, study.episodes))
+            ax.set(xscale="log", xlim=(1, study.length))
         if scale == "loglog" and greedy > 0:
             ax.set(yscale="log", ylim=(3e-4 * greedy, 2 * greedy))
         else:
@@ -52,8 +52,8 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
         ax.set_axis_off()
     worlds = sorted({len(curve.gap) for curve in curves})
     counted = f"{worlds[0]}" if len(worlds) == 1 else f"{worlds[0]} to {worlds[-1]}"
-    figure.supxlabel(f"episode   ({counted} worlds a panel; {BANDS[band]})", fontsize=10)
-    figure.supylabel("gap to the optimal value", fontsize=10)
+    figure.supxlabel(f"{study.counted}   ({counted} worlds a panel; {BANDS[band]})", fontsize=10)
+    figure.supylabel(gap_name(study), fontsize=10)
     handles, names = axes[0].get_legend_handles_labels()
     place = {"loc": "outside right upper"} if beside else {"loc": "outside upper center", "ncols": min(len(names), 7)}
     figure.legend(handles, names, frameon=False, fontsize=9, **place)

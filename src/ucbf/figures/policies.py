@@ -14,20 +14,22 @@ from ucbf.policies import Policy
 
 
 def policy_figure(policy: Policy, plan: Plan | None = None) -> Figure:
-    """A heat map of any policy and, if a plan is given, what states are worth."""
+    """A heat map of any policy and, if a plan is given, what states are worth; a row for each context."""
     if not isinstance(policy, Policy):
         raise TypeError(f"policy is {policy!r:.60}; give a ucbf.Policy: ucbf.Policy(system, agent.policy)")
-    figure = Figure(figsize=(11 if plan else 6, 4), layout="constrained")
-    axes = figure.subplots(1, 2 if plan else 1, squeeze=False)[0]
-    policy_panel(axes[0], policy)
-    if plan is not None:
-        value_panel(axes[1], plan, policy)
+    E = policy.system.n_contexts
+    figure = Figure(figsize=(11 if plan else 6, 4 * E), layout="constrained")
+    axes = figure.subplots(E, 2 if plan else 1, squeeze=False)
+    for e, row in enumerate(axes):
+        policy_panel(row[0], policy, f"context {e}" if E > 1 else "", context=e)
+        if plan is not None:
+            value_panel(row[1], plan, policy, context=e)
     return figure
 
 
-def policy_panel(ax: Axes, policy: Policy, day: str = "") -> None:
+def policy_panel(ax: Axes, policy: Policy, day: str = "", context: int | None = None) -> None:
     """A heat map of the amount chosen, over step and state; grey where nothing is done. day: named in the title."""
-    amounts, states, words = policy.quantities.T, policy.states, policy.words
+    amounts, states, words = policy.quantities_in(context).T, policy.states, policy.words
     idle = np.isclose(amounts, 0)
     half = words.unit / 2
     extent = (0.5, len(policy.step_names) + 0.5, states[0] - half, states[-1] + half)
@@ -52,12 +54,13 @@ def policy_panel(ax: Axes, policy: Policy, day: str = "") -> None:
     colourbar.set_label(words.action)
 
 
-def value_panel(ax: Axes, plan: Plan, policy: Policy) -> None:
+def value_panel(ax: Axes, plan: Plan, policy: Policy, context: int = 0) -> None:
     """What states are worth beyond the first, at the first step, in the middle, and at the last."""
-    H = len(policy.actions)
+    H, S = len(policy.actions), policy.system.space.n_states
+    v = plan.v[:, context * S : (context + 1) * S]
     for (colour, dashes), h in zip(STYLES, dict.fromkeys((0, H // 2, H - 1)), strict=False):
         label = policy.step_names[h] if policy.words.steps else f"{policy.words.step} {h + 1}"
-        ax.plot(policy.states, plan.v[h] - plan.v[h, 0], color=colour, linestyle=dashes, label=label)
+        ax.plot(policy.states, v[h] - v[h, 0], color=colour, linestyle=dashes, label=label)
     ax.set(xlabel=policy.words.state, ylabel=f"reward expected beyond that of {policy.states[0]:g}")
     ax.set_title("What a state is worth", loc="left", fontsize=11)
     ax.legend(frameon=False, fontsize=9)

@@ -27,7 +27,7 @@ def regret_figure(results: Results) -> Figure:
                     ax.fill_between(curve.episodes, low, high, color=colour, alpha=0.2, linewidth=0)
                     mean = curve.regret.mean(axis=0)
                     ax.plot(curve.episodes, mean, color=colour, linestyle=dashes, linewidth=1.6, label=curve.family)
-            ax.set(xscale="log", yscale="log", xlim=(1, study.episodes))
+            ax.set(xscale="log", yscale="log", xlim=(1, study.length))
             ax.spines[["top", "right"]].set_visible(False)
             ax.grid(color="#ececec")
             ax.set_axisbelow(True)
@@ -35,7 +35,7 @@ def regret_figure(results: Results) -> Figure:
     for ax, panel in zip(axes[0], panels, strict=True):
         ax.set_title(panel_title(study, panel), fontsize=10)
     worlds = max(len(curve.gap) for curve in curves)
-    figure.supxlabel(f"episode   ({worlds} worlds a panel; {BANDS['ci']})", fontsize=10)
+    figure.supxlabel(f"{study.counted}   ({worlds} worlds a panel; {BANDS['ci']})", fontsize=10)
     figure.supylabel("cumulative regret", fontsize=10)
     handles, names = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, fontsize=9, loc="outside upper center", ncols=len(names))

@@ -24,9 +24,9 @@ from ucbf.checks import one_of
 from ucbf.errors import Place, in_a_line
 from ucbf.files import digest
 from ucbf.studies.spec import Study
-from ucbf.world import World, random_world
+from ucbf.world import World, random_endless_world, random_world
 
-WORLDS: dict[str, Callable[..., World]] = {"random": random_world}
+WORLDS: dict[str, Callable[..., World]] = {"random": random_world, "endless": random_endless_world}
 
 
 class _StudyFolders(MetaPathFinder):

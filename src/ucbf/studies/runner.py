@@ -41,7 +41,7 @@ def tasks_of(study: Study) -> list[Task]:
     for _, of_panel in itertools.groupby(runs_of(study), key=lambda run: run.panel):
         worlds = [list(group) for _, group in itertools.groupby(of_panel, key=lambda run: run.world)]
         system = build_world(worlds[0][0]).system
-        updates = len(worlds[0]) * study.episodes * system.f.size
+        updates = len(worlds[0]) * study.length * system.f.size
         size = int(min(max(1, UPDATES_PER_SHARD // updates), MOST_WORLDS_PER_SHARD))
         for first in range(0, len(worlds), size):
             runs = [run for world in worlds[first : first + size] for run in world]

@@ -13,7 +13,7 @@ from ucbf.studies.names import agent_class, world_maker
 from ucbf.studies.spec import Study, Value
 from ucbf.world import World, corrupt
 
-CHECKPOINTS = (100, 1000, 5000)  # episodes whose gap the table of runs gives
+CHECKPOINTS = (100, 1000, 5000)  # episodes, or steps, whose gap the table of runs gives
 COLUMNS = (  # of the table of runs, before and after the parameters of the world
     ("run", "panel", "world", "label", "agent", "model_error", "agent_params", "kind"),
     (
@@ -46,13 +46,15 @@ class Run(NamedTuple):
     world_seed: int
     error_seed: int
     draw_seed: int
-    episodes: int
+    episodes: int  # or steps
     record: int
+    by_step: bool = False  # whether the world has no end
 
     @property
     def id(self) -> str:
         """A digest of all that determines the result."""
-        text = json.dumps([RESULT_VERSION, *self[3:]], sort_keys=True)
+        without_end = ["steps"] if self.by_step else []
+        text = json.dumps([RESULT_VERSION, *self[3:-1], *without_end], sort_keys=True)
         return digest(text.encode())
 
 
@@ -73,7 +75,7 @@ def runs_of(study: Study) -> list[Run]:
                 runs.append(
                     Run(
                         p, i, str(variant["label"]), str(panel["kind"]), world_params, str(variant["name"]), params,
-                        error, told, seeds[0], seeds[1], seeds[2], study.episodes, study.record,
+                        error, told, seeds[0], seeds[1], seeds[2], study.length, study.record, study.by_step,
                     )
                 )  # fmt: skip
     return runs
@@ -84,6 +86,9 @@ def build_world(run: Run) -> World:
     world = world_maker(run.kind)(**run.world_params, seed=run.world_seed)
     if not isinstance(world, World):
         raise TypeError(f"{run.kind} returned {world!r:.60}; it must return a ucbf.World")
+    if (world.system.horizon is None) != run.by_step:
+        found, wanted = ("episodes", "episodes, not steps") if run.by_step else ("no end", "steps, not episodes")
+        raise ValueError(f"the world {run.kind!r} has {found}; give the study {wanted}")
     return world
 
 

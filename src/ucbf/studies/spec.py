@@ -16,6 +16,8 @@ Value = bool | int | float | str
 Values = Annotated[list[Value], Field(min_length=1)]
 MOST_RUNS = 1_000_000  # half a minute and 600 MB of bookkeeping
 MOST_CURVES = 10_000  # each is built once, to check it
+EPISODES = 5000  # the paper's
+Length = Annotated[int, Field(strict=True, ge=1, le=100_000_000)]  # a run holds some numbers for each
 FEWER = "give fewer, or divide it into several studies"
 
 
@@ -72,17 +74,34 @@ class AgentSpec(Part):
 
 
 class Study(BaseModel):
-    """Everything that determines the results."""
+    """Everything that determines the results.
+
+    Worlds that have an end are played for ``episodes``, those without one for ``steps``; exactly one of the two is set.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[\w][\w.-]*$")] = "study"  # and of its folder
-    episodes: Annotated[int, Field(strict=True, ge=1, le=100_000_000)] = 5000  # a run holds some numbers for each
+    episodes: Length | None = None  # 5000, if neither is given
     worlds: Annotated[int, Field(strict=True, ge=1)] = 50
+    steps: Length | None = None
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
-    record: Annotated[int, Field(strict=True, ge=2, le=1_000_000)] = 400  # how many episodes of each curve are kept
+    record: Annotated[int, Field(strict=True, ge=2, le=1_000_000)] = 400  # how many points of each curve are kept
     world: WorldSpec = Field(default_factory=lambda: WorldSpec.model_validate({}))
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_length(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        episodes, steps = given.get("episodes"), given.get("steps")
+        if episodes is not None and steps is not None:
+            raise ValueError(
+                f"episodes is {episodes!r:.40} and steps {steps!r:.40}; give only episodes, or, for worlds without an "
+                "end, only steps"
+            )
+        return given if steps is not None or episodes is not None else {**given, "episodes": EPISODES}
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -94,6 +113,21 @@ class Study(BaseModel):
             asked = f"{self.worlds * curves} runs ({curves} curves in {self.worlds} worlds)"
             raise ValueError(f"the study has {asked}; it may have {MOST_RUNS} at most; {FEWER}")
         return self
+
+    @property
+    def by_step(self) -> bool:
+        """Whether the worlds have no end."""
+        return self.steps is not None
+
+    @property
+    def length(self) -> int:
+        """How many episodes, or steps, a run has."""
+        return self.steps or self.episodes or EPISODES
+
+    @property
+    def counted(self) -> str:
+        """What a run is counted in."""
+        return "step" if self.by_step else "episode"
 
     def panels(self) -> list[dict[str, Any]]:
         """The combinations of world parameters."""

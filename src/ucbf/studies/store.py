@@ -4,7 +4,7 @@
 
     DIR/manifest.json                  the study, versions, time and machine
     DIR/runs/SHARD-DIGEST.parquet      one row per run
-    DIR/curves/SHARD-DIGEST.parquet    run, episode, gap
+    DIR/curves/SHARD-DIGEST.parquet    run, episode (where there is no end: the step), gap, regret
 
 The name of a file ends with the digest of its bytes: a damaged file is detected. Equal runs give equal bytes: two
 processes that compute the same shard write the same file.
@@ -58,7 +58,7 @@ class Results(NamedTuple):
 
     study: Study
     runs: pa.Table  # one row per run
-    curves: pa.Table  # run, episode, gap
+    curves: pa.Table  # run, episode, gap, regret
 
 
 class Store:

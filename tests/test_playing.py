@@ -1,0 +1,223 @@
+"""replay and train where there is no end, with contexts, and with a boundary of one's own."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf.envs import WorldEnv
+from worlds import forked, puterman_inventory, weather
+
+
+def with_an_end(**more):
+    """Two contexts, two steps, four states that wrap; action a costs 2 a, a context pays 10 e + s, the end 100 s."""
+    return ucbf.System(
+        lambda s, a: s + a,
+        lambda s, a, context: 10.0 * context + s - 2 * a,
+        horizon=2,
+        contexts=2,
+        discount=0.5,
+        terminal=[0, 100, 200, 300],
+        n_states=4,
+        n_actions=2,
+        boundary="wrap",
+        **more,
+    )
+
+
+class Recorded(gymnasium.Wrapper):
+    """Remembers what an environment showed."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.contexts, self.disturbances, self.states = [], [], []
+
+    def reset(self, **more):
+        s, info = self.env.reset(**more)
+        self.contexts.append(info.get("context"))
+        self.states.append(s)
+        return s, info
+
+    def step(self, action):
+        told = self.env.step(action)
+        self.contexts.append(told[-1].get("context"))
+        self.disturbances.append(told[-1]["disturbance"])
+        self.states.append(told[0])
+        return told
+
+
+# -- replay -----------------------------------------------------------------------------------------
+
+
+def test_a_series_without_an_end_by_hand():
+    # Action 1 always: from 3, +1 and W = 1 lead round to 1, then +1 and 0 to 2, then +1 and 1 round to 0.
+    # 10 e + s - 2: 0 + 3 - 2, 10 + 1 - 2, 10 + 2 - 2; nothing is discounted.
+    system = weather().system
+    seen = []
+    run = ucbf.replay(ucbf.Policy(system, np.ones(8, int)), [1, 0, 1], start=3, contexts=[0, 1, 1, 0],
+                      progress=lambda done, of: seen.append((done, of)))  # fmt: skip
+    assert run.states.tolist() == [3, 1, 2, 0]
+    assert run.actions.tolist() == [1, 1, 1]
+    assert run.reward.tolist() == [1, 9, 10]
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert repr(run) == "Run(3 steps, mean reward 6.66667)"
+
+
+def test_a_policy_without_an_end_follows_the_period_and_the_context():
+    # Act in context 1 at the first step of a period only.
+    actions = np.zeros((2, 8), int)
+    actions[0, 4:] = 1
+    policy = ucbf.Policy(weather().system, actions)
+    run = ucbf.replay(policy, [0] * 5, start=0, contexts=[1, 1, 0, 1, 1, 1])
+    assert run.actions.tolist() == [1, 0, 0, 0, 1]
+    assert run.states.tolist() == [0, 1, 1, 1, 1, 2]
+
+
+def test_episodes_with_contexts_by_hand():
+    # First episode: 10 + 0 - 0 at once, then (0 + 1) / 2, and a quarter of 100·1: 35.5.
+    # Second, carried from 1 and charged 100 for it: 0 + 1, (10 + 3) / 2, and a quarter of 100·0: -92.5.
+    policy = ucbf.Policy(with_an_end(), np.zeros(8, int))
+    run = ucbf.replay(policy, [[1, 0], [2, 1]], start=0, contexts=[[1, 0, 0], [0, 1, 1]])
+    assert run.states.tolist() == [[0, 1, 1], [1, 3, 0]]
+    np.testing.assert_allclose(run.reward, [35.5, -92.5])
+    apart = ucbf.replay(policy, [[1, 0], [2, 1]], start=0, contexts=[[1, 0, 0], [0, 1, 1]], carry=False)
+    # From 0 again: 0, (10 + 2) / 2, and a quarter of 300.
+    np.testing.assert_allclose(apart.reward, [35.5, 81])
+    assert repr(run).startswith("Run(2 episodes")
+
+
+@pytest.mark.parametrize("kind", [ucbf.UCBVIf, ucbf.UCBf])
+def test_an_agent_that_replays_what_another_met_becomes_its_equal(kind):
+    world = weather(mixed=True)
+    env = Recorded(WorldEnv(world))
+    first, second = kind(world.system), kind(world.system)
+    trained = ucbf.train(first, env, steps=300, seed=4)
+    replayed = ucbf.replay(second, env.disturbances, start=env.states[0], contexts=env.contexts)
+    np.testing.assert_array_equal(trained.reward, replayed.reward)
+    np.testing.assert_array_equal(env.states, replayed.states)
+    np.testing.assert_array_equal(first.policy, second.policy)
+    for name, array in first.state.items():
+        np.testing.assert_array_equal(array, second.state[name])
+
+
+def test_prices_may_change_at_every_step():
+    system = weather().system
+    plain, double = (ucbf.Policy(system.replace(reward=r * np.ones((4, 2))), np.zeros(8, int)) for r in (1, 2))
+    run = ucbf.replay(lambda t: (plain, double)[t % 2], [0, 0, 0], contexts=[0, 0, 0, 0])
+    assert run.reward.tolist() == [1, 2, 1]
+    counted = ucbf.replay(plain, [0, 0, 0], contexts=[0, 0, 0, 0], accounts=lambda t: (plain, double)[t // 2].system)
+    assert counted.reward.tolist() == [1, 1, 2]
+
+
+def test_a_plan_can_be_replayed_with_contexts():
+    world = weather(mixed=True)
+    plan = ucbf.optimal(world)
+    w, contexts = [1, 0, 0, 1], [0, 1, 1, 0, 0]
+    run = ucbf.replay(plan, w, start=2, contexts=contexts)
+    assert run.actions[0] == plan.policy[0, 2]
+    assert run.actions[1] == plan.policy[1, 4 + run.states[1]]
+
+
+def test_disturbances_have_as_many_parts_as_f():
+    world = forked()
+    run = ucbf.replay(ucbf.Policy(world.system, np.ones(4, int)), [[0, 1], [1, 1], [1, 0]], start=[0])
+    assert run.states[:, 0].tolist() == [0, 1, 3, 0]
+    assert run.reward.tolist() == [-0.5, 0.5, 2.5]
+    with pytest.raises(ValueError, match=r"disturbances has shape \(3, 1\); give \[T, d\] = \[T, 2\]: the system has"):
+        ucbf.replay(ucbf.Policy(world.system, np.ones(4, int)), [[0], [1], [1]])
+
+
+def test_what_replay_needs_is_said():
+    policy = ucbf.Policy(weather().system, np.zeros(8, int))
+    with pytest.raises(ValueError, match=r"disturbances has shape \(1, 2\); give \[T\] = \[T\]: the system has no end"):
+        ucbf.replay(policy, [[0, 0]], contexts=[0, 0, 0])
+    with pytest.raises(TypeError, match=r"contexts is not given, and the system has 2; give \[T\+1\]"):
+        ucbf.replay(policy, [0, 0])
+    with pytest.raises(ValueError, match=r"contexts has shape \(2,\); give \[T\+1\] = \(3,\): that of every step, and"):
+        ucbf.replay(policy, [0, 0], contexts=[0, 0])
+    with pytest.raises(ValueError, match="contexts is 2; it must be 0 to 1"):
+        ucbf.replay(policy, [0, 0], contexts=[0, 2, 0])
+    with pytest.raises(ValueError, match="carry is False, and the system has no end"):
+        ucbf.replay(policy, [0, 0], contexts=[0, 0, 0], carry=False)
+    with pytest.raises(ValueError, match=r"give \[K, H\+1\] = \(1, 3\)"):
+        ucbf.replay(ucbf.Policy(with_an_end(), np.zeros(8, int)), [[0, 0]], contexts=[[0, 0]])
+    shop = puterman_inventory().system
+    with pytest.raises(TypeError, match="contexts is .*, and the system has none; leave it out"):
+        ucbf.replay(ucbf.Policy(shop, np.zeros(4, int)), [[0, 0, 0]], contexts=[[0, 0, 0, 0]])
+    with pytest.raises(ValueError, match="disturbance 1 is outside the disturbance_range -2..0"):
+        ucbf.replay(ucbf.Policy(shop.replace(horizon=None, terminal=None), np.zeros(4, int)), [0, 1])
+
+
+# -- train ------------------------------------------------------------------------------------------
+
+
+def assert_learned(agent, world, tolerance):
+    """The agent's distribution of W and of the next context, given the present one, is that of the world."""
+    for h, e in np.ndindex(2, 2):
+        learned = agent.law.row(h, e).reshape(2, 4)  # by next context and W = 0 .. 3
+        np.testing.assert_allclose(learned[:, :2], world.law.row(h, e).reshape(2, 2), atol=tolerance)
+
+
+def test_an_agent_learns_the_law_of_every_context_in_an_environment_without_an_end():
+    world = weather(mixed=True)
+    agent = ucbf.UCBVIf(world.system)
+    run = ucbf.train(agent, gymnasium.make("ucbf/World-v0", world=world), steps=3000, seed=0)
+    assert run.reward.shape == (3000,)
+    assert_learned(agent, world, 0.07)
+    assert run.reward[1000:].mean() == pytest.approx(10 * 2 / 3 + 1.5, abs=0.5)  # context 1 two thirds of the time
+
+
+def test_a_time_limit_begins_the_period_again():
+    world = weather(mixed=True)
+    env = Recorded(gymnasium.make("ucbf/World-v0", world=world, max_episode_steps=3))
+    acted = []
+
+    class Watched(ucbf.Greedy):
+        def act(self, h, s, context=None):
+            acted.append((h, context))
+            return super().act(h, s, context)
+
+    ucbf.train(Watched(world.system), env, steps=7, seed=0)
+    assert [h for h, _ in acted] == [0, 1, 2, 0, 1, 2, 0]
+    starts = [context for i, context in enumerate(env.contexts) if i % 4 != 3]  # without what followed the last
+    assert [context for _, context in acted] == starts[:7]
+
+
+def test_episodes_with_contexts_are_learned():
+    law = ucbf.Disturbance([[0.25, 0.75], [0.5, 0.5]], contexts=[[0.8, 0.2], [0.1, 0.9]])
+    world = ucbf.World(with_an_end(), law)
+    agent = ucbf.UCBVIf(world.system)
+    run = ucbf.train(agent, WorldEnv(world), 400, seed=0)
+    assert run.reward.shape == (400,)
+    assert_learned(agent, world, 0.1)
+    assert run.reward[200:].mean() == pytest.approx(world.best, rel=0.1)
+
+
+def test_a_boundary_of_ones_own_is_given_the_disturbance():
+    world = forked()
+    agent = ucbf.UCBVIf(world.system)
+    ucbf.train(agent, WorldEnv(world), steps=2000, seed=0)
+    # Falling to 0 does not say how far W would have led; what info says is learned: 0.1, 0.1, 0.4, 0.4.
+    np.testing.assert_allclose(agent.law.pmf[0], [0.1, 0.4, 0.1, 0.4], atol=0.03)
+
+
+def test_what_train_needs_is_said():
+    world = weather()
+    agent = ucbf.UCBVIf(world.system)
+    with pytest.raises(TypeError, match="episodes is 5 and steps None; the agent's system has no end: give steps=, "):
+        ucbf.train(agent, WorldEnv(world), 5)
+    shop = puterman_inventory()
+    with pytest.raises(TypeError, match="the agent's system has episodes: give episodes=, and only that"):
+        ucbf.train(ucbf.UCBf(shop.system), WorldEnv(shop), steps=5)
+    with pytest.raises(ValueError, match="steps is 0; it must be 1 or more"):
+        ucbf.train(agent, WorldEnv(world), steps=0)
+
+    class Silent(gymnasium.Wrapper):
+        def reset(self, **more):
+            return self.env.reset(**more)[0], {}
+
+    with pytest.raises(ValueError, match=r"the info of reset\(\) has no 'context', and the agent's system has 2 conte"):
+        ucbf.train(agent, Silent(WorldEnv(world)), steps=5)
+    endless = ucbf.UCBf(shop.system.replace(horizon=None, terminal=None, discount=0.9))
+    with pytest.raises(ValueError, match=r"the environment ended \(terminated\) after 3 steps, and the agent's system"):
+        ucbf.train(endless, WorldEnv(shop), steps=5)
