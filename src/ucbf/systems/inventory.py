@@ -93,6 +93,7 @@ class Inventory(Preset):
     amount_name, state_name, action_name, step_name = "demand", "stock", "order", "day"
     sign = -1
     range_parameters = ("max_demand",)
+    said_if_used = ("period", "lead_time", "issue", "waste", "fast_lead_time")
     multiples_of_unit = ("capacity", "backlog", "max_order", "pack", "min_order", "max_fast")
     raising_verb = "order"
 

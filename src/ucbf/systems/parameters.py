@@ -20,6 +20,7 @@ MOST_STEPS = 1_000_000  # of an episode: more than a year of minutes
 class Parameters(ABC):
     """The parameters that every preset has, and what can be done with any parameter."""
 
+    said_if_used: ClassVar[tuple[str, ...]] = ("period",)  # the parameters that go without saying at their defaults
     multiples_of_unit: ClassVar[tuple[str, ...]] = ()  # the parameters that must be multiples of unit
 
     horizon: int | None  # None: there is no end
@@ -31,7 +32,7 @@ class Parameters(ABC):
     def __post_init__(self) -> None:
         for field in fields(self):
             value, may_be_none = getattr(self, field.name), field.default is None or field.name == "horizon"
-            if not isinstance(value, str) and not (value is None and may_be_none):
+            if not isinstance(field.default, str) and not (value is None and may_be_none):
                 numbers(field.name, value)
         whole("period", self.period, 1, MOST_STEPS)
         if self.horizon is not None:
@@ -60,8 +61,10 @@ class Parameters(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def stated_parameters(self) -> list[str]:
-        """The names of the parameters that have a value, without the profile."""
-        return [name for name, value in self.parameters().items() if name != "profile" and value is not None]
+        """The names of the parameters that have a value, without the profile and without what is not made use of."""
+        unused = {f.name for f in fields(self) if f.name in self.said_if_used and getattr(self, f.name) == f.default}
+        stated = {name: value for name, value in self.parameters().items() if value is not None}
+        return [name for name in stated if name != "profile" and name not in unused]
 
     def describe(self, name: str) -> str:
         """The name of a parameter and its value, in a few words."""
