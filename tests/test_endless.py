@@ -76,8 +76,8 @@ def test_discounted_values_of_two_states():
 
 
 def test_a_period_of_two():
-    # At step 0 state 1 pays 4, at step 1 state 0 pays 6; going costs 1. It fails with probability 1/4 at step 0, 1/10 at
-    # step 1. Best: be in 1 at step 0, in 0 at step 1. A period pays 0.9 (4 - 1) + 0.75 (6 - 1) = 6.45.
+    # At step 0 state 1 pays 4, at step 1 state 0 pays 6; going costs 1. W = 1 has probability 1/4 at step 0, 1/10 at step
+    # 1. Best: be in 1 at step 0, in 0 at step 1. A period pays 0.9 (4 - 1) + 0.75 (6 - 1) = 6.45.
     reward = [[[0, -1], [4, 3]], [[6, 5], [0, -1]]]
     world = two_states(law=[[0.75, 0.25], [0.9, 0.1]], reward=reward, period=2)
     plan = ucbf.optimal(world)
@@ -342,8 +342,9 @@ def test_certificates_hold_and_fall(discount, period):
 
 
 def test_a_certificate_by_hand():
-    # Of n = 400 steps W was 1 in 100. The chance of W = 1 is within ε = sqrt((2 log 2 + log(π²/6 n² / 0.05)) / 2n) of 1/4.
-    # State 0 (going) pays 5 less than state 1 (staying): at best the gain is 4 - 5 (1/4 - ε), at worst 4 - 5 (1/4 + ε).
+    # Of n = 400 steps W was 1 in 100. The chance of W = 1 is within ε = sqrt((2 log 2 + log(π²/6 n² / 0.05)) / 2n) of
+    # 1/4. State 0 (going) pays 5 less than state 1 (staying): at best the gain is 4 - 5 (1/4 - ε), at worst
+    # 4 - 5 (1/4 + ε).
     system = two_states(disturbance_range=(0, 1)).system
     agent = ucbf.UCBVIf(system)
     agent.warm_start(np.array([0, 0, 0, 1] * 100)[:, None])
