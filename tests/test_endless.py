@@ -76,8 +76,8 @@ def test_discounted_values_of_two_states():
 
 
 def test_a_period_of_two():
-    # At step 0 state 1 pays 4, at step 1 state 0 pays 6; going costs 1. W = 1 has probability 1/4 at step 0, 1/10 at step
-    # 1. Best: be in 1 at step 0, in 0 at step 1. A period pays 0.9 (4 - 1) + 0.75 (6 - 1) = 6.45.
+    # At step 0 state 1 pays 4, at step 1 state 0 pays 6; going costs 1. W = 1 has probability 1/4 at step 0, 1/10 at
+    # step 1. Best: be in 1 at step 0, in 0 at step 1. A period pays 0.9 (4 - 1) + 0.75 (6 - 1) = 6.45.
     reward = [[[0, -1], [4, 3]], [[6, 5], [0, -1]]]
     world = two_states(law=[[0.75, 0.25], [0.9, 0.1]], reward=reward, period=2)
     plan = ucbf.optimal(world)
