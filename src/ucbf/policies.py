@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import frozen, whole
+from ucbf.checks import frozen
 from ucbf.files import write_whole
 from ucbf.planning import checked_policy
 from ucbf.rule_reading import Rule, StepOfPolicy, Words, read_rule
@@ -61,11 +61,10 @@ class Policy:
 
     # -- as an agent that stays as it is ------------------------------------------------------------
 
-    def act(self, h: int, s: Any) -> int:
+    def act(self, h: int, s: Any, context: int | None = None) -> int:
         """The action for state s at step h; between points of a continuous axis, that of the nearest."""
-        space = self.system.space
-        step = whole("step h", h, 0, self.system.n_steps - 1)
-        return self.system.nearest_allowed(step, space.place("state", s), self.actions[step])
+        step = self.system.step(h)
+        return self.system.nearest_allowed(step, self.system.place("state", s, context), self.actions[step])
 
     def observe(self, h: int, s: Any, a: int, next_s: Any, disturbance: Any = None) -> None:
         """Learn nothing."""

@@ -102,20 +102,21 @@ class World:
         system, space = self.system, self.system.space
         strict = np.array([rule == "strict" for rule in space.rules])
         margin = np.where(space.is_whole, 0, 1e-9 * (space.high - space.low))
-        for h in range(system.n_steps):
-            rows = self.law.pmf.reshape(-1, self.law.n_contexts, self.law.pmf.shape[1])
-            occurs = self.law.values[(rows[h % len(rows)] > 0).any(axis=0)].reshape(-1, space.n_axes)
-            x = system.f[h].reshape(*system.allowed.shape[1:], space.n_axes)
+        rows = self.law.pmf.reshape(-1, self.law.n_contexts, self.law.pmf.shape[1])
+        for h, e in np.ndindex(system.n_steps, system.n_contexts):
+            occurs = self.law.values[rows[h % len(rows), e] > 0].reshape(-1, space.n_axes)
+            block = slice(e * space.n_states, (e + 1) * space.n_states)
+            x = system.f[h, block].reshape(space.n_states, -1, space.n_axes)
             for w in (occurs.min(axis=0), occurs.max(axis=0)):
                 outside = strict & ((x + w < space.low - margin) | (x + w > space.high + margin))
-                wrong = np.argwhere(system.allowed[h] & outside.any(axis=2))
+                wrong = np.argwhere(system.allowed[h, block] & outside.any(axis=2))
                 if len(wrong):
                     s, a = wrong[0]
                     shown = (str(r[0]) if space.is_line else str(r) for r in (w, x[s, a] + w, space.low, space.high))
                     w_, landed, first, last = shown
                     raise ValueError(
-                        f"from state {system.state_name(s)}, action {a} at step {h} a disturbance of {w_} leads to "
-                        f"{landed}, outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
+                        f"from state {system.state_name(block.start + s)}, action {a} at step {h} a disturbance of "
+                        f"{w_} leads to {landed}, outside {first}..{last}; pass boundary='clip' or 'wrap', or correct f"
                     )
 
 
