@@ -168,6 +168,26 @@ def test_hydro_thermal_is_as_published():
         ucbf.evaluate(ucbf.World(system, law), np.full(15, 19))
 
 
+def test_f_may_stay_inside_in_each_context_in_its_own_way():
+    # W = 1 occurs in context 1 only, where f leads to 1 at most.
+    def world(f):
+        system = ucbf.System(f, 0.0, 2, "strict", n_states=3, n_actions=1, contexts=2)
+        return ucbf.World(system, ucbf.Disturbance([[1, 0], [0.5, 0.5]], contexts=np.eye(2)))
+
+    assert world(lambda s, a, context: np.minimum(s, 2 - context)).best == 0
+    with pytest.raises(ValueError, match="from state 2 in context 1, action 0 at step 0 a disturbance of 1 leads to 3"):
+        world(lambda s, a: s)
+
+
+def test_a_policy_acts_by_the_context():
+    world = ucbf.World(shop(contexts=2, period=2), REGIMES)
+    policy = ucbf.Policy(world.system, world.plan.policy)
+    for h, e, s in np.ndindex(4, 2, 5):
+        assert policy.act(h, s, context=e) == world.plan.act(h, s, context=e) == world.plan.policy[h % 2, 5 * e + s]
+    with pytest.raises(TypeError, match="say in which the state is: context="):
+        policy.act(0, 1)
+
+
 # -- learning -----------------------------------------------------------------------------------------------------
 
 

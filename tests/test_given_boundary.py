@@ -125,7 +125,7 @@ DEMAND = np.array([0.1, 0.2, 0.3, 0.25, 0.15])  # of 0 .. 4
 
 
 def pipeline(horizon=None, **more):
-    """States (stock, ordered), orders of 0 to 3, f = (stock, ordered, order), W = (-demand, 0, 0); no customer waits."""
+    """States (stock, ordered), orders of 0 to 3, f = (stock, ordered, order), W = (-demand, 0, 0); nobody waits."""
     if horizon is None:
         more = {"discount": 0.9, **more}
 
