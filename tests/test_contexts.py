@@ -301,6 +301,19 @@ def test_certificates_hold_and_fall(horizon, discount):
     assert len(run.gap) == 1  # it is looked at after the first
 
 
+@pytest.mark.parametrize("horizon", [None, 2])
+def test_certificates_keep_steps_and_contexts_apart(horizon):
+    # What is quiet at one step is busy at the next; much was seen, so that the bracket is narrow.
+    law = ucbf.Disturbance([[QUIET, BUSY], [BUSY, QUIET]], low=-3, contexts=STAYS)
+    world = ucbf.World(shop(horizon, contexts=2, period=2 if horizon is None else 1), law)
+    agent = ucbf.UCBVIf(world.system)
+    ucbf.simulate(agent, world, **({"steps": 200_000} if horizon is None else {"episodes": 100_000}))
+    found = agent.certificate()
+    assert (world.plan.v[0] <= found.upper).all()
+    assert (found.lower <= ucbf.evaluate(world, agent.policy)[0]).all()
+    assert (found.upper - world.plan.v[0]).max() < 0.08 * np.abs(world.plan.v[0]).max()
+
+
 @pytest.mark.parametrize("Agent", [ucbf.UCBf, ucbf.UCBVIf])
 @pytest.mark.parametrize("horizon", [None, 3])
 def test_a_saved_agent_goes_on_bit_for_bit(Agent, horizon, tmp_path):

@@ -204,7 +204,8 @@ def test_ucb_f_is_the_literal_update(seed):
 
 # -- what is paid late ------------------------------------------------------------------------------------------
 
-LAG, DEMAND = 2, np.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25]])  # of W = -2, -1, 0, at even and at odd steps
+LAG, P = 2, 3
+DEMAND = np.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0, 0.25, 0.75]])  # of W = -2, -1, 0, at each step of a period
 
 
 def backlog(horizon, **more):
@@ -216,34 +217,45 @@ def backlog(horizon, **more):
     )  # fmt: skip
 
 
+def expected_late(h, z):
+    """What z costs two steps later, by enumeration of the two disturbances after that of step h."""
+    expected = 0.0
+    for w in itertools.product((-2, -1, 0), repeat=LAG):
+        total = z + sum(w)
+        chance = math.prod(DEMAND[(h + 1 + i) % P, w[i] + 2] for i in range(LAG))
+        expected += chance * (5.0 * total if total < 0 else -1.0 * total)
+    return expected
+
+
+LATE = {(h, z): expected_late(h, z) for h in range(P) for z in range(-5, 4)}
+
+
 def late_q(system, h, V):
-    """[S, A] by enumeration of W and of the two that follow."""
+    """[S, A] by loops."""
     q = np.full((7, 3), -np.inf)
     for s, a in itertools.product(range(-3, 4), range(3)):
         if s + a <= 3:
             q[s + 3, a] = -0.3 * a
-            for w in itertools.product((-2, -1, 0), repeat=1 + LAG):
-                chance = np.prod([DEMAND[(h + i) % 2, w[i] + 2] for i in range(1 + LAG)])
-                z, total = s + a + w[0], s + a + sum(w)
-                late = 5.0 * total if total < 0 else -1.0 * total
-                after = V[min(max(z, -3), 3) + 3]
-                q[s + 3, a] += chance * (0.1 * z + system.discount * after + system.discount**LAG * late)
+            for w in (-2, -1, 0):
+                z = s + a + w
+                later = system.discount * V[max(z, -3) + 3] + system.discount**LAG * LATE[h % P, z]
+                q[s + 3, a] += DEMAND[h % P, w + 2] * (0.1 * z + later)
     return q
 
 
 def informed(system):
     """UCBVI-f that has seen the distributions as they are."""
     agent = ucbf.UCBVIf(system)
-    history = np.array([[-2, -2], [-1, -2], [-1, -1], [0, 0]])
-    agent.warm_start(np.tile(history, (1, system.n_steps // 2)))
+    history = np.array([[-2, -2, -1], [-1, -2, 0], [-1, -1, 0], [0, 0, 0]])
+    agent.warm_start(np.tile(history, (1, system.n_steps // P)))
     return agent
 
 
 def test_what_comes_late_counts_as_expected():
-    system = backlog(4, discount=0.9)  # after the last step the distributions come round again
+    system = backlog(6, discount=0.9)  # after the last step the distributions come round again
     plan = ucbf.optimal(ucbf.World(system, ucbf.Disturbance(np.tile(DEMAND, (2, 1)), low=-2)))
     V = np.zeros(7)
-    for h in (3, 2, 1, 0):
+    for h in range(5, -1, -1):
         q = late_q(system, h, V)
         np.testing.assert_allclose(plan.q[h], q, atol=1e-12)
         V = q.max(axis=1)
@@ -254,15 +266,15 @@ def test_what_comes_late_counts_as_expected():
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
 def test_what_comes_late_counts_without_an_end(discount):
-    system = backlog(None, discount=discount, period=2)
+    system = backlog(None, discount=discount, period=P)
     world = ucbf.World(system, ucbf.Disturbance(DEMAND, low=-2))
     V = before = np.zeros(7)
-    for _ in range(300 if discount < 1 else 60):
+    for _ in range(80):
         before = V
-        for h in (1, 0):
+        for h in (2, 1, 0):
             V = late_q(system, h, V).max(axis=1)
     if discount == 1:
-        assert world.best == pytest.approx((V - before).mean() / 2, abs=1e-6)
+        assert world.best == pytest.approx((V - before).mean() / P, abs=1e-6)
         V = V - V[0]
     np.testing.assert_allclose(world.plan.v[0], V, atol=1e-6)
     agent = informed(system)

@@ -243,12 +243,16 @@ def test_f_has_as_many_parts_as_w():
 
 
 def test_only_where_f_and_w_lead_must_a_boundary_answer():
-    # Ordering 1 in state 4 is forbidden, so that 6 is never reached, and -1 only if W may be -1.
-    system = ucbf.System(
-        lambda s, a: s + a, 0.0, 2, lambda z: np.where((z >= 0) & (z <= 5), np.minimum(z, 4), 99), n_states=5,
-        n_actions=2, disturbance_range=(0, 1), allowed=lambda s, a: s + a <= 4,
-    )  # fmt: skip
-    assert ucbf.World(system, ucbf.Disturbance([0.5, 0.5])).best == 0
+    # f is 0 or 10 and W 0 or 1: nothing leads to 2..9. Action 2, which would lead there, is not allowed.
+    def system(allowed):
+        return ucbf.System(
+            lambda s, a: np.array([0, 10, 5])[a], 0.0, 2, lambda z: np.where((z > 1) & (z < 10), 99, z % 5), n_states=5,
+            n_actions=3, disturbance_range=(0, 1), allowed=allowed,
+        )  # fmt: skip
+
+    assert ucbf.World(system(lambda s, a: a < 2), ucbf.Disturbance([0.5, 0.5])).best == 0
+    with pytest.raises(ValueError, match="boundary leads from f \\+ W = 5 to 99"):
+        system(None)
 
 
 @pytest.mark.parametrize(
