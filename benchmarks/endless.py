@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import ucbf
-from ucbf.planning import gain
+from ucbf.planning import gain, plan
 from ucbf.systems import Inventory
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -90,7 +91,7 @@ def regimes() -> None:
         chances = np.linspace(0.15, 0.75, E)
         pmf = stats.binom(10, chances[:, None]).pmf(np.arange(11))[:, ::-1]
         stay = 0.9 * np.eye(E) + 0.1 / E
-        args = {"f": lambda s, a: s + a, "reward": 0.0, "horizon": None, "boundary": "clip", "n_states": 21,
+        args: dict[str, Any] = {"f": lambda s, a: s + a, "reward": 0.0, "horizon": None, "boundary": "clip", "n_states": 21,
                 "n_actions": 11, "allowed": lambda s, a: s + a <= 20, "disturbance_range": (-10, 0),
                 "landing": lambda z: -1.0 * np.maximum(z, 0) - 9.0 * np.maximum(-z, 0)}  # fmt: skip
         system = ucbf.System(**args, contexts=E)
@@ -102,7 +103,8 @@ def regimes() -> None:
         above, regret = np.flatnonzero(median > 0.01), np.mean([run.regret[-1] for run in runs])
         print(
             f"{E} contexts: optimal {-world.best:.4f}, ignoring them costs {100 * (ignoring / world.best - 1):.1f} % "
-            f"more; UCBVI-f within 1 % after {above[-1] + 1} steps (median of 10), regret after 20,000 steps {regret:.0f}"
+            f"more; UCBVI-f within 1 % after {above[-1] + 1} steps (median of 10), its regret after 20,000 steps is "
+            f"{regret:.0f}"
         )
 
 
@@ -115,9 +117,9 @@ def large() -> None:
         landing=lambda z: -np.abs(z[:, 0] - 500.0))  # fmt: skip
     law = ucbf.Disturbance(np.full(21, 1 / 21), values=[[-w, 0] for w in range(21)])
     _ = system.mechanics
-    ucbf.planning.plan(system, law)
+    plan(system, law)
     begun = time.perf_counter()
-    ucbf.planning.plan(system, law)
+    plan(system, law)
     step = (time.perf_counter() - begun) / 2
     room = np.zeros(50_000_000)
     begun = time.perf_counter()
@@ -127,8 +129,8 @@ def large() -> None:
     touched = m.after[0].nbytes + m.reward[0].nbytes + 8 * (len(m.next_state) * 3 + 2 * 21 * m.n_after + 2 * m.n_after)
     print(
         f"a step of induction, 10^6 states x {rows} actions x 21 disturbances: {step * 1e3:.0f} ms; its "
-        f"{touched / 1e9:.1f} GB would take {touched / bandwidth * 1e3:.0f} ms at the {bandwidth / 1e9:.1f} GB/s of a sum in place; the "
-        f"process held {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB at most"
+        f"{touched / 1e9:.1f} GB would take {touched / bandwidth * 1e3:.0f} ms at the {bandwidth / 1e9:.1f} GB/s of a "
+        f"sum in place; the process held {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB at most"
     )
 
 

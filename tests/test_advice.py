@@ -339,7 +339,7 @@ def test_who_is_better_is_said_of_eight_episodes_and_more():
 def test_what_was_rounded_is_counted_on_the_page():
     episodes = weeks([[2, 4, 5], [6, 7, 8]], 3)
     first, rest = episodes.split(0.5)
-    preset = SimpleNamespace(unit=2, kind="shop", horizon=3)
+    preset = SimpleNamespace(unit=2, kind="shop", n_steps=3)
     said = _data_section(SimpleNamespace(preset=preset, training=first, test=rest))
     assert "2 values rounded to multiples of 2." in said
     preset.unit = 1

@@ -267,7 +267,7 @@ def test_saving_and_going_on(tmp_path):
     np.testing.assert_array_equal(again.policy, agent.policy)
     with pytest.raises(
         ValueError,
-        match="its system has continuous axes or a boundary of its own, whose functions are not saved: state it again",
+        match="its system has continuous axes, a boundary of its own or a late_landing",
     ):
         ucbf.load(tmp_path / "agent.npz")
     with pytest.raises(ValueError, match=r"its points is \[11, 11\], that of the system given is \[13, 13\]"):

@@ -230,6 +230,10 @@ class _Copies:
 
         if not isinstance(world, World):
             raise TypeError(f"world is {world!r:.60}; give a ucbf.World: a system and the law of its disturbances")
+        if world.system.lag:
+            raise ValueError(
+                f"this world pays {world.system.lag} steps late (lag), which an environment cannot; use ucbf.simulate"
+            )
         space = world.system.space
         self.world, self.space = world, space
         self.begun = False

@@ -93,8 +93,8 @@ def _stated_again(told: dict[str, Any], system: System | None) -> System:
     """The system that the user stated again, if it is the one that was saved."""
     if system is None:
         raise NotStatedError(
-            "its system has continuous axes or a boundary of its own, whose functions are not saved: state it again, "
-            "load(path, system=...)"
+            "its system has continuous axes, a boundary of its own or a late_landing, whose functions are not saved: "
+            "state it again, load(path, system=...)"
         )
     if not isinstance(system, System):
         raise TypeError(f"system is {system!r:.60}; give a ucbf.System")

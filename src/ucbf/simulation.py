@@ -98,7 +98,7 @@ def simulate(
     if world.system.space.all_whole and drawn.ndim == 2:
         drawn = drawn[..., None] if not unending else drawn[:, None]
     at, now = np.array(starts[:1]), np.array([0.0, tolerance(world.system), most_sweeps(world.system)])
-    between = _first_state(world, starts[0])
+    between = at if world.system.space.all_whole else _first_state(world, starts[0])
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
         end = min(done + block, next(k for k in pauses if k > done))

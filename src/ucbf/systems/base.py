@@ -102,6 +102,11 @@ class Preset(Parameters):
         """
         return self
 
+    @property
+    def takes_time(self) -> bool:
+        """Whether what an action does is not all there when the next is chosen: orders under way, stock that ages."""
+        return False
+
     # -- the system, and a world of it ------------------------------------------------------------
 
     @cached_property

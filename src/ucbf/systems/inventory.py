@@ -188,6 +188,11 @@ class Inventory(Preset):
             raise ValueError(f"price_breaks has the unit cost {costs.min():g}; it must be 0 or more")
 
     @property
+    def takes_time(self) -> bool:
+        """Whether orders are under way, or stock ages."""
+        return bool(self.lead_time) or self.shelf_life is not None
+
+    @property
     def amount_range(self) -> tuple[float, float]:
         """From no demand to max_demand."""
         return 0.0, self.max_demand
