@@ -91,8 +91,8 @@ def regimes() -> None:
         chances = np.linspace(0.15, 0.75, E)
         pmf = stats.binom(10, chances[:, None]).pmf(np.arange(11))[:, ::-1]
         stay = 0.9 * np.eye(E) + 0.1 / E
-        args: dict[str, Any] = {"f": lambda s, a: s + a, "reward": 0.0, "horizon": None, "boundary": "clip", "n_states": 21,
-                "n_actions": 11, "allowed": lambda s, a: s + a <= 20, "disturbance_range": (-10, 0),
+        args: dict[str, Any] = {"f": lambda s, a: s + a, "reward": 0.0, "horizon": None, "boundary": "clip",
+                                "n_states": 21, "n_actions": 11, "allowed": lambda s, a: s + a <= 20, "disturbance_range": (-10, 0),
                 "landing": lambda z: -1.0 * np.maximum(z, 0) - 9.0 * np.maximum(-z, 0)}  # fmt: skip
         system = ucbf.System(**args, contexts=E)
         world = ucbf.World(system, ucbf.Disturbance(pmf, low=-10, contexts=stay))
