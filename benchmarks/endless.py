@@ -10,6 +10,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,13 @@ def lost_sales(seeds: int) -> None:
         capped = min(-gain(world, np.clip(level - position, 0, cap)) for level in range(10, 31) for cap in range(4, 9))
         lines = {"base-stock": min(base.values()), "myopic-2": MYOPIC2[lead_time], "capped base-stock": capped}
         print(f"lead time {lead_time}: optimal {best:.4f}, " + ", ".join(f"{k} {v:.4f}" for k, v in lines.items()))
-        for name, kind in (("UCBVI-f", ucbf.UCBVIf), ("UCB-f", ucbf.UCBf)):
-            runs = [ucbf.simulate(kind(shop.system), world, steps=2000, seed=seed) for seed in range(seeds)]
+        agents: dict[str, Any] = {
+            "UCBVI-f": ucbf.UCBVIf,
+            "UCB-f": ucbf.UCBf,
+            "UCB-f, c = 0.005": partial(ucbf.UCBf, c=0.005),
+        }
+        for name, make in agents.items():
+            runs = [ucbf.simulate(make(shop.system), world, steps=2000, seed=seed) for seed in range(seeds)]
             gaps = np.array([100 * run.gap / best for run in runs])
             median = np.median(gaps, axis=0)
             above = np.flatnonzero(median > 1)
@@ -91,9 +97,17 @@ def regimes() -> None:
         chances = np.linspace(0.15, 0.75, E)
         pmf = stats.binom(10, chances[:, None]).pmf(np.arange(11))[:, ::-1]
         stay = 0.9 * np.eye(E) + 0.1 / E
-        args: dict[str, Any] = {"f": lambda s, a: s + a, "reward": 0.0, "horizon": None, "boundary": "clip",
-                                "n_states": 21, "n_actions": 11, "allowed": lambda s, a: s + a <= 20, "disturbance_range": (-10, 0),
-                "landing": lambda z: -1.0 * np.maximum(z, 0) - 9.0 * np.maximum(-z, 0)}  # fmt: skip
+        args: dict[str, Any] = {
+            "f": lambda s, a: s + a,
+            "reward": 0.0,
+            "horizon": None,
+            "boundary": "clip",
+            "n_states": 21,
+            "n_actions": 11,
+            "allowed": lambda s, a: s + a <= 20,
+            "disturbance_range": (-10, 0),
+            "landing": lambda z: -1.0 * np.maximum(z, 0) - 9.0 * np.maximum(-z, 0),
+        }
         system = ucbf.System(**args, contexts=E)
         world = ucbf.World(system, ucbf.Disturbance(pmf, low=-10, contexts=stay))
         blind = ucbf.World(ucbf.System(**args), ucbf.Disturbance(pmf.mean(axis=0), low=-10))
