@@ -202,7 +202,9 @@ def test_a_saved_agent_goes_on_if_the_system_is_stated_again(tmp_path):
     agent = ucbf.UCBVIf(world.system)
     ucbf.simulate(agent, world, steps=100)
     agent.save(tmp_path / "agent.npz")
-    with pytest.raises(ValueError, match="a boundary of its own, whose functions are not saved: state it again"):
+    with pytest.raises(
+        ValueError, match="a boundary of its own or a late_landing, whose functions are not saved: state it again"
+    ):
         ucbf.load(tmp_path / "agent.npz")
     other = ucbf.load(tmp_path / "agent.npz", system=pipeline())
     runs = [ucbf.simulate(one, world, steps=50, seed=1) for one in (agent, other)]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ucbf.boundaries import check_boundary_given, check_boundary_unsaid, check_inside
 from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, real, whole
 from ucbf.kernels.types import Mechanics
 from ucbf.mechanics import (
@@ -38,9 +39,6 @@ from ucbf.mechanics import (
 from ucbf.spaces import GIVEN, Bins, Space, indices, strides
 from ucbf.statement import (
     check_actions,
-    check_boundary_given,
-    check_boundary_unsaid,
-    check_inside,
     check_length,
     payments,
     places,

@@ -6,6 +6,7 @@
     types     the system as arrays
     seen      what a transition says of the disturbance
     backward  exact values
+    endless   values where there is no end; when landing rewards are paid
     laws      ways of knowing the distribution of W
     models    ways of knowing f; offsets, fitting: one offset a pair, fitted
     watch     whether the residuals bear the model out
