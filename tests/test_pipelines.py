@@ -6,7 +6,7 @@ from scipy import stats
 
 import ucbf
 from ucbf.mechanics import raw_starts
-from ucbf.planning import gain, occurring
+from ucbf.planning import gain, occurring, worth
 from ucbf.systems import Inventory
 
 # Zipkin (2008), Operations Research 56(5), Tables 3 and 4: lost sales, mean demand 5, holding 1, penalty p. The optima
@@ -172,6 +172,25 @@ def test_demand_is_learned_within_one_percent_in_three_hundred_periods():
     for seed in range(5):
         gaps.append(ucbf.simulate(ucbf.UCBVIf(world.system), world, steps=300, seed=seed).gap[-1] / -world.best)
     assert np.median(gaps) <= 0.01
+
+
+def test_rules_of_stock_and_orders_under_way_are_found_and_said():
+    shop = Inventory(lead_time=2, penalty=4, holding=1, capacity=12, max_order=6, max_demand=6, **NOTHING)
+    world = shop.world()
+    rules = shop.rules(world.law)
+    assert list(rules) == ["myopic", "base-stock", "capped base-stock"]
+    costs = {name: -worth(world, policy) for name, policy in rules.items()}
+    assert -world.best < costs["capped base-stock"] < costs["base-stock"] < costs["myopic"]
+    assert str(shop.policy(rules["base-stock"])) == "every day: order up to 7, at most 6 (stock and orders under way)"
+    assert "order up to 7, at most 2 (stock and orders under way)" in str(shop.policy(rules["capped base-stock"]))
+    # A table of two axes that is short is said as it is.
+    policy = np.zeros((1, 4), np.int64)
+    policy[0, 1] = 1
+    tiny = ucbf.System(lambda s, a: s, 0.0, 1, low=[0, 0], high=[1, 1], actions=[0, 1], boundary="clip")
+    assert (
+        str(ucbf.Policy(tiny, policy))
+        == "step 1: action 0 at 0, 0; action 1 at 0, 1; action 0 at 1, 0; action 0 at 1, 1"
+    )
 
 
 MISTAKES = [

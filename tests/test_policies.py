@@ -241,7 +241,7 @@ def test_a_policy_without_an_end_is_asked_at_any_step():
         policy.act(0, 1)
     machine = ucbf.Policy(forked().system, [0, 1, 1, 1])
     assert machine.rows()[3] == {"step": 1, "state": 3.0, "action": 1.0}
-    assert str(machine) == "every step: no simple rule; see the table"
+    assert str(machine) == "every step: action 0 at 0; action 1 at 1; action 1 at 2; action 1 at 3"
     with pytest.raises(ValueError, match="step h is 2; it must be 0 to 1"):
         store().policy(np.zeros((2, 11), int)).act(2, 0)
 

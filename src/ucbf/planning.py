@@ -311,6 +311,13 @@ def gain(world: World, policy: ArrayLike) -> float:
     return float(endless.worth(arena, v))
 
 
+def worth(world: World, policy: ArrayLike) -> float:
+    """What a policy is worth from the world's first state on: its value, or its average reward in the long run."""
+    if world.system.horizon is None and world.system.discount == 1:
+        return gain(world, policy)
+    return float(world.start @ evaluate(world, policy)[0])
+
+
 def lowest_best(q: NDArray[np.float64]) -> NDArray[np.int64]:
     """[H, S]: the lowest of the actions that are best but for rounding. q: [H, S, A]."""
     finite = q[np.isfinite(q)]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_PIECES = 4  # of a rule that can still be read
+MOST_ROWS = 12  # of a table that stands for a rule
 SEE_THE_TABLE = "no simple rule; see the table"
 
 
@@ -26,6 +27,7 @@ class Words(NamedTuple):
     action_quantities: NDArray[np.float64] | None = None  # [A] what each action means; its number if None
     verb: str | None = None  # of an action that raises the state: "order"
     steps: tuple[str, ...] | None = None  # [H] names of the steps; numbered from 1 if None
+    total: str | None = None  # of a box whose axes add up to something, what that is: "stock and orders under way"
 
 
 class Rule(NamedTuple):
@@ -67,8 +69,7 @@ def read_rule(step: StepOfPolicy) -> Rule:
     """The rule that a step of a policy follows, where it can be said in a line."""
     amounts, states, u = step.quantities, step.states, step.words.unit
     if states.ndim > 1:
-        same = np.ptp(amounts) <= 1e-9
-        return Rule("pieces", f"{_do(step, amounts[0])} always") if same else Rule("none", SEE_THE_TABLE)
+        return _in_a_box(step)
     acts = np.abs(amounts) > 1e-9
     if not acts.any():
         return Rule("pieces", _do(step, 0.0))
@@ -97,6 +98,25 @@ def read_rule(step: StepOfPolicy) -> Rule:
         )  # fmt: skip
         pieces.append(f"{_do(step, amounts[start])} {where}")
     return Rule("pieces", ", ".join(pieces), threshold=float(states[cuts[0]] - u / 2) if len(cuts) == 1 else None)
+
+
+def _in_a_box(step: StepOfPolicy) -> Rule:
+    """A rule for what the axes add up to, or the table itself, if it is short."""
+    amounts, states = step.quantities, step.states
+    if np.ptp(amounts) <= 1e-9:
+        return Rule("pieces", f"{_do(step, amounts[0])} always")
+    totals, first, which = np.unique(
+        np.rint(states.sum(axis=1) / step.words.unit), return_index=True, return_inverse=True
+    )
+    if step.words.total is not None and (np.abs(amounts - amounts[first][which]) <= 1e-9).all():
+        used = step.choices[step.choices <= amounts.max() + 1e-9]  # a smaller largest order is part of the rule
+        rule = read_rule(step._replace(states=totals * step.words.unit, quantities=amounts[first], choices=used))
+        if rule.kind != "none":
+            return rule._replace(text=f"{rule.text} ({step.words.total})")
+    if len(states) <= MOST_ROWS:
+        named = (f"{_do(step, q)} at {', '.join(f'{x:g}' for x in s)}" for s, q in zip(states, amounts, strict=True))
+        return Rule("none", "; ".join(named))
+    return Rule("none", SEE_THE_TABLE)
 
 
 def _up_to(step: StepOfPolicy, acts: NDArray[np.bool_]) -> Rule | None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
-from ucbf.planning import evaluate, lowest_best
+from ucbf.planning import lowest_best, worth
 from ucbf.policies import Policy
 from ucbf.rule_reading import Words
 from ucbf.rules import certainty_equivalent, myopic
@@ -30,7 +30,7 @@ def _on_first_axis(amount: Any, axes: int) -> list[Any]:
 
 def best_policy(world: World, policies: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The policy [H, S] with the highest value, averaged over the first state."""
-    return max(policies, key=lambda policy: float(world.start @ evaluate(world, policy)[0]))
+    return max(policies, key=lambda policy: worth(world, policy))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,7 @@ class Preset(Parameters):
     step_name: ClassVar[str]
     sign: ClassVar[int]  # 1 if the amount adds to the state, -1 if it is taken from the state
     range_parameters: ClassVar[tuple[str, ...]] = ("amount_range",)  # the parameters that set amount_range
+    total_name: ClassVar[str | None] = None  # what the axes of a state with several add up to
     raising_verb: ClassVar[str | None] = None  # for actions that raise the state: "order", as in "order up to 23"
 
     def __post_init__(self) -> None:
@@ -246,8 +247,10 @@ class Preset(Parameters):
         step: what a step is, such as "year"
         """
         step = step or self.step_name
-        quantities = self.action_quantities
-        words = Words(self.state_name, self.action_name, step, self.unit, quantities, self.raising_verb, steps)
+        quantities = self.action_quantities if self.action_quantities.ndim == 1 else None
+        words = Words(
+            self.state_name, self.action_name, step, self.unit, quantities, self.raising_verb, steps, self.total_name
+        )
         if hasattr(given, "q"):  # of actions that differ by rounding only, the lowest: rounding must not hide a rule
             given = lowest_best(given.q)
         return Policy(self.system, getattr(given, "policy", given), words)
@@ -258,8 +261,8 @@ class Preset(Parameters):
         system: the one to use instead of this preset's; it may differ in its terminal reward (:func:`ucbf.endless`)
         """
         system = self.system if system is None else system
-        return {
-            "myopic": myopic(self.system, law),
-            "certainty-equivalent": certainty_equivalent(system, law),
-            **self.own_rules(World(system, law)),
-        }
+        law = self._rows(law) if law.is_line else law
+        simple = {"myopic": myopic(self.system, law)}
+        if self.is_line:
+            simple["certainty-equivalent"] = certainty_equivalent(system, law)
+        return {**simple, **self.own_rules(World(system, law))}

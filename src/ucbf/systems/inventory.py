@@ -96,6 +96,7 @@ class Inventory(Preset):
     said_if_used = ("period", "lead_time", "issue", "waste", "fast_lead_time")
     multiples_of_unit = ("capacity", "backlog", "max_order", "pack", "min_order", "max_fast")
     raising_verb = "order"
+    total_name = "stock and orders under way"
 
     horizon: int | None = 7
     capacity: float = 20
@@ -236,12 +237,34 @@ class Inventory(Preset):
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Base-stock levels by the critical ratio; where small orders are costly or none, the best (s, S) policy."""
+        if self.takes_time:
+            return self._rules_of_the_total(world)
         demand = self.amount_distribution(world.law)
         levels = [self._base_stock_level(demand, h) for h in range(self.n_steps)]
         rules = {"base-stock": up_to(self.system, levels)}
         if self.order_cost > 0 or self.min_order > 0 or self.price_breaks is not None:
             rules["(s, S)"] = best_policy(world, self._reorder_policies())
         return rules
+
+    def _rules_of_the_total(self, world: World) -> dict[str, NDArray[np.int64]]:
+        """The best order-up-to level of all that is in stock and under way, and the best with a largest order."""
+        if self.fast_cost is not None:
+            return {}
+        system, orders = self.system, self._orders
+        points = np.reshape(np.asarray(system.states), (system.n_states, -1)).sum(axis=1)
+        steps = np.zeros((system.n_steps, 1), np.int64)
+
+        def up_to_total(level: int, most: int) -> NDArray[np.int64]:
+            wanted = np.clip(level - points, 0, most)
+            policy = np.searchsorted(orders, wanted, side="right") - 1 + steps
+            exists = np.take_along_axis(system.allowed, policy[:, :, None], axis=2)[:, :, 0]
+            return np.where(exists, policy, 0)
+
+        levels = range(0, points.max() + 1, max(1, points.max() // 40))
+        base = best_policy(world, [up_to_total(level, orders.max()) for level in levels])
+        caps = [orders.max() * share // 8 for share in range(1, 9)]
+        capped = best_policy(world, [up_to_total(level, most) for level in levels for most in caps])
+        return {"base-stock": base, "capped base-stock": capped}
 
     def _base_stock_level(self, demand: Disturbance, h: int) -> int:
         """The stock at a review, step h, that meets all demand until the next as often as the critical ratio says."""
