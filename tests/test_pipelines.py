@@ -7,7 +7,7 @@ from scipy import stats
 import ucbf
 from ucbf.mechanics import raw_starts
 from ucbf.planning import gain, occurring, worth
-from ucbf.systems import Inventory
+from ucbf.systems import Battery, Inventory
 
 # Zipkin (2008), Operations Research 56(5), Tables 3 and 4: lost sales, mean demand 5, holding 1, penalty p. The optima
 # to four digits, recomputed before with another program.
@@ -191,6 +191,24 @@ def test_rules_of_stock_and_orders_under_way_are_found_and_said():
         str(ucbf.Policy(tiny, policy))
         == "step 1: action 0 at 0, 0; action 1 at 0, 1; action 0 at 1, 0; action 0 at 1, 1"
     )
+
+
+def test_a_battery_that_charges_slowly():
+    # 4 in the battery, 5 bought at 2, 1 used: 4 more would go in, but only 3 can; 1 is spilled at 0.5. Then 6 are used:
+    # of the 7 only 2 come out, and 4 are short at 9.
+    cell = Battery(capacity=10, prices=2.0, max_buy=5, max_demand=6, max_charge=3, max_discharge=2, shortage_price=9,
+                   spill_price=0.5, horizon=2, end_value=1)  # fmt: skip
+    system = cell.system
+    place, paid = system.advance(0, system.place("state", [4]), cell.action_of(5), np.array([-1, 0]))
+    assert (int(place), float(paid)) == (7, pytest.approx(-5 * 2 + 0.5))
+    place, paid = system.advance(0, place, cell.action_of(0), np.array([-6, 0]))
+    assert (int(place), float(paid)) == (5, pytest.approx(-4 * 9))
+    assert system.terminal[5] == 5
+    # Limits that never bind change nothing.
+    law = ucbf.Disturbance([0.1, 0.2, 0.3, 0.2, 0.1, 0.1])
+    free = cell.replace(max_charge=None, max_discharge=None)
+    wide = cell.replace(max_charge=10, max_discharge=10)
+    np.testing.assert_allclose(*(ucbf.optimal(one.world(law)).v for one in (free, wide)), atol=1e-12)
 
 
 MISTAKES = [

@@ -117,7 +117,7 @@ def _check_arguments(
 ) -> None:
     if not isinstance(preset, Preset):
         raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Preset")
-    if preset.horizon is None or preset.takes_time:
+    if preset.horizon is None or preset.beyond_a_line:
         raise ValueError(
             "learn needs a preset with a horizon and orders that come at once; leave out lead_time, shelf_life and a "
             "second supplier, and give a horizon (ongoing=True plans as if there were no end)"

@@ -104,8 +104,8 @@ class Preset(Parameters):
         return self
 
     @property
-    def takes_time(self) -> bool:
-        """Whether what an action does is not all there when the next is chosen: orders under way, stock that ages."""
+    def beyond_a_line(self) -> bool:
+        """Whether its system is more than a line that pays at once: rows for states, or rewards that come late."""
         return False
 
     # -- the system, and a world of it ------------------------------------------------------------

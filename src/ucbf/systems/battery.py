@@ -25,9 +25,9 @@ class Battery(Preset):
     p · x · discharge_efficiency for a sale. A demand that is measured behind the losses is to be divided by
     discharge_efficiency beforehand.
 
-    ``max_buy`` and ``max_sell`` limit what goes through the connection to the grid in a step. There is no limit on the
-    difference between purchase and demand, which is what goes into or out of the battery: what is short would then
-    depend on the charge before the step, not only on where purchase and demand lead.
+    ``max_buy`` and ``max_sell`` limit what goes through the connection to the grid in a step, ``max_charge`` and
+    ``max_discharge`` what goes into and out of the battery: the purchase less the demand. What is beyond is short or
+    spilled.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ class Battery(Preset):
         The most that can be bought in a step.
     max_sell
         The most that can be sold in a step.
+    max_charge, max_discharge
+        The most that goes into the battery in a step, and out of it; None: no limit. The state is then a row of one.
     min_demand
         The least net demand in a step; below zero where own generation may exceed the demand.
     max_demand
@@ -68,7 +70,7 @@ class Battery(Preset):
     amount_name, state_name, action_name, step_name = "net demand", "charge", "purchase", "hour"
     sign = -1
     range_parameters = ("min_demand", "max_demand")
-    multiples_of_unit = ("capacity", "max_buy", "max_sell")
+    multiples_of_unit = ("capacity", "max_buy", "max_sell", "max_charge", "max_discharge")
     raising_verb = "buy"
 
     horizon: int = 24
@@ -76,6 +78,8 @@ class Battery(Preset):
     prices: PerStep = 1.0
     max_buy: float = 10
     max_sell: float = 0
+    max_charge: float | None = None
+    max_discharge: float | None = None
     min_demand: float = 0
     max_demand: float = 10
     efficiency: float = 1.0
@@ -87,7 +91,9 @@ class Battery(Preset):
     def check(self) -> None:
         """Raise an error for a parameter that makes no sense."""
         self.check_at_least(self.unit, "capacity", "max_buy")
-        self.check_at_least(0, "max_sell")
+        self.check_at_least(
+            0, "max_sell", *(n for n in ("max_charge", "max_discharge") if getattr(self, n) is not None)
+        )
         for name in ("efficiency", "discharge_efficiency"):
             real(name, getattr(self, name), 0, 1, open_low=True)
         self.per_step("prices")
@@ -96,6 +102,11 @@ class Battery(Preset):
     def amount_range(self) -> tuple[float, float]:
         """From min_demand to max_demand."""
         return self.min_demand, self.max_demand
+
+    @property
+    def beyond_a_line(self) -> bool:
+        """Where what goes into or out of the battery is limited."""
+        return self.max_charge is not None or self.max_discharge is not None
 
     @property
     def action_quantities(self) -> NDArray[Any]:
@@ -114,6 +125,8 @@ class Battery(Preset):
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Buy what is expected to bring the battery to one level, whatever the price; the best of all levels."""
+        if self.beyond_a_line:
+            return {}
         capacity = self.units_of("capacity")
         return {"one level": best_policy(world, [aim_at(self.system, world.law, x) for x in range(capacity + 1)])}
 
@@ -137,6 +150,8 @@ class Battery(Preset):
         def landing(z: NDArray[np.int64]) -> NDArray[Any]:
             return u * (self.spill_price * np.maximum(z - capacity, 0) - self.shortage_price * np.maximum(-z, 0))
 
+        if self.beyond_a_line:
+            return self._limited(reward, end_value)
         return {
             "f": lambda h, charge, a: charge + (a - sold) - expected[h],
             "reward": reward,
@@ -145,4 +160,43 @@ class Battery(Preset):
             "terminal": lambda charge: end_value * u * charge,
             "n_states": capacity + 1,
             "n_actions": len(bought),
+        }
+
+    def _limited(self, reward: Any, end_value: float) -> dict[str, Any]:
+        """The same with limits on what goes into and out of the battery.
+
+        Raw next state: where purchase and demand lead, and the charge before, which says how far it can get.
+        """
+        capacity, sold, expected, u = (
+            self.units_of("capacity"),
+            self.units_of("max_sell"),
+            self.expected_amount,
+            self.unit,
+        )
+        most = capacity if self.max_charge is None else self.units_of("max_charge")
+        least = capacity if self.max_discharge is None else self.units_of("max_discharge")
+
+        def lead(h: int, charge: NDArray[np.int64], a: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.stack([charge[:, 0] + (a - sold) - expected[h], charge[:, 0]], axis=1)
+
+        def reached(z: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.clip(np.clip(z[:, :1], z[:, 1:] - least, z[:, 1:] + most), 0, capacity)
+
+        def landing(z: NDArray[np.int64]) -> NDArray[Any]:
+            beyond = z[:, 0] - reached(z)[:, 0]
+            cost = self.shortage_price * np.maximum(-beyond, 0) - self.spill_price * np.maximum(beyond, 0)
+            paid: NDArray[Any] = -self.unit * cost
+            return paid
+
+        return {
+            "f": lead,
+            "reward": lambda h, charge, a: reward(h, charge[:, 0], a),
+            "landing": landing,
+            "boundary": reached,
+            "allowed": lambda charge, a: charge[:, 0] + (a - sold) >= 0,
+            "terminal": lambda charge: end_value * self.unit * charge[:, 0],
+            "low": [0],
+            "high": [capacity],
+            "actions": np.arange(len(self.action_quantities)),
+            "raw_axes": 2,
         }

@@ -189,8 +189,8 @@ class Inventory(Preset):
             raise ValueError(f"price_breaks has the unit cost {costs.min():g}; it must be 0 or more")
 
     @property
-    def takes_time(self) -> bool:
-        """Whether orders are under way, or stock ages."""
+    def beyond_a_line(self) -> bool:
+        """Where orders are under way, or stock ages."""
         return bool(self.lead_time) or self.shelf_life is not None
 
     @property
@@ -237,7 +237,7 @@ class Inventory(Preset):
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Base-stock levels by the critical ratio; where small orders are costly or none, the best (s, S) policy."""
-        if self.takes_time:
+        if self.beyond_a_line:
             return self._rules_of_the_total(world)
         demand = self.amount_distribution(world.law)
         levels = [self._base_stock_level(demand, h) for h in range(self.n_steps)]
