@@ -7,7 +7,7 @@ from scipy import stats
 import ucbf
 from ucbf.mechanics import raw_starts
 from ucbf.planning import gain, occurring, worth
-from ucbf.systems import Battery, Inventory
+from ucbf.systems import Battery, Inventory, Queue
 
 # Zipkin (2008), Operations Research 56(5), Tables 3 and 4: lost sales, mean demand 5, holding 1, penalty p. The optima
 # to four digits, recomputed before with another program.
@@ -209,6 +209,27 @@ def test_a_battery_that_charges_slowly():
     free = cell.replace(max_charge=None, max_discharge=None)
     wide = cell.replace(max_charge=10, max_discharge=10)
     np.testing.assert_allclose(*(ucbf.optimal(one.world(law)).v for one in (free, wide)), atol=1e-12)
+
+
+def test_a_queue_whose_servers_start_and_stop():
+    # 7 wait, one choice (2 an hour) ran before; now three run (6 an hour, at 9), two more, at 4 each. 3 arrive: 4 wait.
+    queue = Queue(capacity=10, max_arrivals=5, start_cost=4, stop_cost=1, waiting_cost=2, rejection_cost=20, horizon=2)
+    system = queue.system
+    place, paid = system.advance(0, system.place("state", [7, 1]), 3, np.array([3, 0]))
+    assert system.space.state(int(place)).tolist() == [4, 3]
+    assert float(paid) == pytest.approx(-9 - 2 * 4 - 4 * 2)
+    # Then none: three are stopped, at 1 each; 5 arrive.
+    place, paid = system.advance(1, int(place), 0, np.array([5, 0]))
+    assert system.space.state(int(place)).tolist() == [9, 0]
+    assert float(paid) == pytest.approx(-3 - 9 * 2)
+    # Changes that cost nothing change nothing; those that are limited do.
+    law = ucbf.Disturbance([0.2, 0.2, 0.2, 0.2, 0.1, 0.1])
+    free, slow = Queue(capacity=10, max_arrivals=5), Queue(capacity=10, max_arrivals=5, max_change=1)
+    costless = Queue(capacity=10, max_arrivals=5, max_change=3)
+    values = [ucbf.optimal(one.world(law)).v[0] for one in (free, costless, slow)]
+    np.testing.assert_allclose(values[1].reshape(11, 4), np.repeat(values[0][:, None], 4, axis=1), atol=1e-12)
+    assert (values[2].reshape(11, 4)[:, 0] <= values[0] + 1e-12).all()
+    assert values[2].sum() < values[1].sum() - 1
 
 
 MISTAKES = [

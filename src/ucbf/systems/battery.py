@@ -167,12 +167,7 @@ class Battery(Preset):
 
         Raw next state: where purchase and demand lead, and the charge before, which says how far it can get.
         """
-        capacity, sold, expected, u = (
-            self.units_of("capacity"),
-            self.units_of("max_sell"),
-            self.expected_amount,
-            self.unit,
-        )
+        capacity, sold, expected = self.units_of("capacity"), self.units_of("max_sell"), self.expected_amount
         most = capacity if self.max_charge is None else self.units_of("max_charge")
         least = capacity if self.max_discharge is None else self.units_of("max_discharge")
 
