@@ -48,11 +48,11 @@ def lost_sales(seeds: int) -> None:
         capped = min(-gain(world, np.clip(level - position, 0, cap)) for level in range(10, 31) for cap in range(4, 9))
         lines = {"base-stock": min(base.values()), "myopic-2": MYOPIC2[lead_time], "capped base-stock": capped}
         print(f"lead time {lead_time}: optimal {best:.4f}, " + ", ".join(f"{k} {v:.4f}" for k, v in lines.items()))
-        agents: dict[str, Any] = {
-            "UCBVI-f": ucbf.UCBVIf,
-            "UCB-f": ucbf.UCBf,
-            "UCB-f, c = 0.005": partial(ucbf.UCBf, c=0.005),
-        }
+        agents: dict[str, Any] = {"UCBVI-f": ucbf.UCBVIf, "UCB-f": ucbf.UCBf}
+        if (
+            lead_time < 3
+        ):  # its policy changes at every step, and each is evaluated exactly: with 5,239 states, for hours
+            agents["UCB-f, c = 0.005"] = partial(ucbf.UCBf, c=0.005)
         for name, make in agents.items():
             runs = [ucbf.simulate(make(shop.system), world, steps=2000, seed=seed) for seed in range(seeds)]
             gaps = np.array([100 * run.gap / best for run in runs])
