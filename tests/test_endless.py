@@ -1,7 +1,9 @@
 """Systems without an end: discounted, or judged by the average in the long run; costs that come late."""
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -456,3 +458,14 @@ def test_what_agents_cannot_do_is_refused():
         ucbf.simulate(ucbf.UCBf(system), two_states(0.8), steps=10, stop_when=1.0)
     with pytest.raises(ValueError, match="repairs f in systems with an end"):
         ucbf.UCBVIf(system, estimator="OffsetPosterior")
+
+
+def test_discounted_optima_are_those_of_quantecon():
+    # tests/data/discrete_dp.json was written by QuantEcon's DiscreteDP; it says how.
+    recorded = json.loads((Path(__file__).parent / "data" / "discrete_dp.json").read_text())
+    for one in recorded["systems"]:
+        law = ucbf.Disturbance(one["pmf"])
+        told = {"boundary": "clip", "discount": one["discount"], "disturbance_range": (0, len(one["pmf"]) - 1)}
+        plan = ucbf.optimal(ucbf.World(ucbf.System(one["f"], one["reward"], None, **told), law))
+        np.testing.assert_allclose(plan.v[0], one["v"], rtol=1e-9)
+        np.testing.assert_array_equal(plan.policy[0], one["policy"])
