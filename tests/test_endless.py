@@ -469,3 +469,15 @@ def test_discounted_optima_are_those_of_quantecon():
         plan = ucbf.optimal(ucbf.World(ucbf.System(one["f"], one["reward"], None, **told), law))
         np.testing.assert_allclose(plan.v[0], one["v"], rtol=1e-9)
         np.testing.assert_array_equal(plan.policy[0], one["policy"])
+
+
+def test_a_run_does_not_depend_on_how_it_is_cut(monkeypatch):
+    rng = np.random.default_rng(0)
+    system = ucbf.System(rng.integers(0, 9, (9, 3)), rng.random(9), None, "wrap", discount=0.9)
+    world = ucbf.World(system, ucbf.Disturbance([0.5, 0.3, 0.2]))
+    runs = []
+    for seconds in (1.0, 0.0):  # in a few parts, or step by step
+        monkeypatch.setattr("ucbf.simulation.BLOCK_SECONDS", seconds)
+        runs.append(ucbf.simulate(ucbf.UCBf(system, c=0.005), world, steps=300))
+    np.testing.assert_array_equal(runs[0].reward, runs[1].reward)
+    np.testing.assert_array_equal(runs[0].switched, runs[1].switched)

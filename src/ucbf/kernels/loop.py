@@ -118,7 +118,7 @@ def run_on(
     at: [1] the state; now: [3] the gap of the policy ``acted``, how exact it has to be, and in how many sweeps
     gap, reward, switched: [T], filled here
     """
-    m, changed, whole = arena.mechanics, first == 0, told.whole
+    m, changed, whole = arena.mechanics, True, told.whole  # the last step of the part before may have changed it
     for t in range(len(gap)):
         h, s = (first + t) % m.horizon, at[0]
         changed |= renew(told, learner) >= 0
