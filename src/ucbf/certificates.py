@@ -105,16 +105,16 @@ def bracket_by_sets(system: System, units: Units, told: Mechanics, evidence: Evi
         upper, lower = sweep(told.terminal, 1), sweep(told.terminal, -1)
         upper = np.minimum(upper, units.cap[0])
     else:
-        lower, upper = (_settled(system, told, sweep, sign) for sign in (-1, 1))
+        lower, upper = (_settled(system, units, told, sweep, sign) for sign in (-1, 1))
     upper, lower = upper * units.scale, np.minimum(lower, upper) * units.scale
     return Certificate(upper, lower, upper - lower, p)
 
 
-def _settled(system: System, told: Mechanics, sweep: _Sweep, sign: int) -> Array:
+def _settled(system: System, units: Units, told: Mechanics, sweep: _Sweep, sign: int) -> Array:
     """[S] an upper (sign 1) or lower (-1) bound where there is no end: the best of some sweeps."""
     decay = told.discount**told.horizon
     steps = 1.0 if decay == 1 else 1 / (1 - told.discount)
-    bound = np.full(system.n_states, reward_range(system)[sign > 0] / units_of(system).scale * steps)
+    bound = np.full(system.n_states, reward_range(system)[sign > 0] / units.scale * steps)
     v, best = np.zeros(system.n_states), np.minimum if sign > 0 else np.maximum
     for _ in range(SWEEPS):
         moved = sweep(v, sign) - v

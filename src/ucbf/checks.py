@@ -105,3 +105,17 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     copy = np.array(array, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def length_of(episodes: int | None, steps: int | None, unending: bool, where: str) -> int:
+    """How many episodes are asked for, or steps where there is no end; refused unless that one alone is given.
+
+    where: what has, or has not, an end, in the error
+    """
+    if (steps is None) == unending or (episodes is None) != unending:
+        raise TypeError(
+            f"episodes is {episodes!r:.40} and steps {steps!r:.40}; {where} "
+            + ("has no end: give steps=" if unending else "has episodes: give episodes=")
+            + ", and only that"
+        )
+    return whole("steps", steps, 1) if unending else whole("episodes", episodes, 1)

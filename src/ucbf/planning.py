@@ -125,7 +125,7 @@ def _plan_without_end(system: System, law: Disturbance) -> Plan:
     policy, raw = np.zeros((m.horizon, system.n_states), np.int64), np.empty(len(m.next_state))
     wanted = tolerance(system)
     model = as_told(m)
-    low, high = endless.run_solve(m, model, moves, pmf, value, ahead, policy, raw, wanted, most_sweeps(system))
+    low, high, _ = endless.solve(m, model, moves, pmf, value, ahead, policy, raw, wanted, most_sweeps(system))
     if not high - low <= wanted:
         raise ValueError(_unsettled(system, law, policy, low, high))
     return Plan(system, value, ahead, policy, _per_step(system, low, high))
@@ -284,7 +284,7 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     if system.horizon is None:
         v, wanted = np.zeros((system.n_steps + 1, system.n_states)), tolerance(system)
         actions = checked_policy(system, policy)
-        low, high = endless.run_evaluate(arena_of(system, world.law), actions, v, wanted, most_sweeps(system))
+        low, high = endless.evaluate_and_raise(arena_of(system, world.law), actions, v, wanted, most_sweeps(system))
         if not high - low <= wanted:
             raise ValueError(
                 f"the long-run average of this policy depends on the first state: a period pays from {low:g} to "
@@ -307,7 +307,7 @@ def gain(world: World, policy: ArrayLike) -> float:
         raise ValueError("a gain is of systems with horizon=None and discount=1; use ucbf.evaluate")
     v = np.zeros((system.n_steps + 1, system.n_states))
     arena, actions = arena_of(system, world.law, world.start), checked_policy(system, policy)
-    endless.run_followed(arena, actions, v, tolerance(system), most_sweeps(system))
+    endless.evaluate(arena, actions, v, tolerance(system), most_sweeps(system))
     return float(endless.worth(arena, v))
 
 

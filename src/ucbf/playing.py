@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.agents.base import Agent
-from ucbf.checks import integers, numbers, whole
+from ucbf.checks import integers, length_of, numbers, whole
 from ucbf.run import Progress, Run
 from ucbf.system import System
 
@@ -243,13 +243,7 @@ def train(
         raise TypeError(f"env is {env!r:.60}; give a Gymnasium environment, such as gymnasium.make(...)")
     system = agent.system
     unending = system.horizon is None
-    if (steps is None) == unending or (episodes is None) != unending:
-        raise TypeError(
-            f"episodes is {episodes!r:.40} and steps {steps!r:.40}; the agent's system "
-            + ("has no end: give steps=" if unending else "has episodes: give episodes=")
-            + ", and only that"
-        )
-    K = whole("steps", steps, 1) if unending else whole("episodes", episodes, 1)
+    K = length_of(episodes, steps, unending, "the agent's system")
     played = _Environment(agent, env, _checked_spaces(system, env))
     collected = np.zeros(K)
     for k in range(K):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ucbf.agents.base import Agent
 from ucbf.certificates import Certificate
-from ucbf.checks import real, whole
+from ucbf.checks import length_of, real, whole
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
@@ -65,13 +65,7 @@ def simulate(
     if not isinstance(agent, Agent):
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system)")
     unending = world.system.horizon is None
-    if (steps is None) == unending or (episodes is None) != unending:
-        raise TypeError(
-            f"episodes is {episodes!r:.40} and steps {steps!r:.40}; this world "
-            + ("has no end: give steps=" if unending else "has episodes: give episodes=")
-            + ", and only that"
-        )
-    K = whole("steps", steps, 1) if unending else whole("episodes", episodes, 1)
+    K = length_of(episodes, steps, unending, "this world")
     if unending and K * world.system.n_contexts > LARGEST_TABLE:
         raise ValueError(
             f"{K} steps are more than {LARGEST_TABLE} draws at a time; simulate fewer, and again with another seed: "
@@ -97,7 +91,9 @@ def simulate(
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (drawn, drawn)
     if world.system.space.all_whole and drawn.ndim == 2:
         drawn = drawn[..., None] if not unending else drawn[:, None]
-    at, now = np.array(starts[:1]), np.array([0.0, tolerance(world.system), most_sweeps(world.system)])
+    at, now = np.array(starts[:1]), np.zeros(3)
+    if unending:
+        now[1:] = tolerance(world.system), most_sweeps(world.system)
     between = at if world.system.space.all_whole else _first_state(world, starts[0])
     done, block, stopped = 0, 16, False
     while done < K and not stopped:

@@ -411,7 +411,7 @@ class System:
         if self.space.boundary is None:
             return True
         m, rows = self.mechanics, max(1, AT_ONCE // self.bins.n)
-        begins = raw_starts(m)[np.unique(m.after[np.isfinite(m.reward[:1]).repeat(len(m.after), axis=0)])]
+        begins = raw_starts(m)[np.unique(m.after[:, np.isfinite(m.reward).any(axis=0)])]
         for i in range(0, len(begins), rows):
             led = m.next_state[begins[i : i + rows, None] + m.offsets]
             same = led[:, 1:] == led[:, :-1]

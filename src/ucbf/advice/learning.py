@@ -119,8 +119,9 @@ def _check_arguments(
         raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Preset")
     if preset.horizon is None or preset.beyond_a_line:
         raise ValueError(
-            "learn needs a preset with a horizon and orders that come at once; leave out lead_time, shelf_life and a "
-            "second supplier, and give a horizon (ongoing=True plans as if there were no end)"
+            f"learn needs a preset with a horizon, whose state is one number and whose costs come at once, and this "
+            f"{type(preset).__name__} is more: give a horizon (ongoing=True plans as if there were no end), and leave "
+            "out lead times, shelf lives, limits of charging and costs of starting and stopping; simulate takes them"
         )
     if not isinstance(episodes, Episodes):
         raise TypeError(

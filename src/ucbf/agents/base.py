@@ -167,6 +167,8 @@ class Agent(HasState, ABC):
                     self.update(reading.seen)
                 else:
                     self.update_between(reading.seen, reading.share)
+        if self._is_checked_after(h):
+            self.warn_if_contradicted()
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
@@ -208,6 +210,10 @@ class Agent(HasState, ABC):
     def _choice(self, h: int, place: Any) -> int:
         """The action at a place (:meth:`ucbf.spaces.Space.place`); between points, that of the nearest."""
         return self.system.nearest_allowed(h, place, self.policy[h])
+
+    def _is_checked_after(self, h: int) -> bool:
+        """Whether what the agent was told is checked after an observed step h: now and then, if it can be wrong."""
+        return False
 
     def _meet_outside(self, message: str) -> None:
         """A residual that the declared range excludes."""

@@ -191,23 +191,8 @@ class InformedAgent(CompiledAgent):
             )
         return True
 
-    def observe(
-        self,
-        h: int,
-        s: Any,
-        a: int,
-        next_s: Any,
-        disturbance: Any = None,
-        context: int | None = None,
-        next_context: int | None = None,
-    ) -> None:
-        """As :meth:`Agent.observe`; now and then the model is checked, and a warning given if it is contradicted."""
-        super().observe(h, s, a, next_s, disturbance, context, next_context)
-        if (
-            self.system.step(h) == self.system.n_steps - 1
-            and int(self.learner.watch.steps[0, -1, watch.SEEN]) % CHECK_EVERY == 0
-        ):
-            self.warn_if_contradicted()
+    def _is_checked_after(self, h: int) -> bool:
+        return h == self.system.n_steps - 1 and int(self.learner.watch.steps[0, -1, watch.SEEN]) % CHECK_EVERY == 0
 
     def warn_if_contradicted(self) -> None:
         """Warn, once, if the residuals contradict the model."""
@@ -228,7 +213,7 @@ class InformedAgent(CompiledAgent):
 
     def _meet_outside(self, message: str) -> None:
         self.learner.watch.unused[watch.OUTSIDE] += 1
-        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions", stacklevel=4)
+        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions", stacklevel=3)
 
     def _meet_censored(self, message: str) -> None:
         self.learner.watch.unused[watch.CENSORED] += 1

@@ -117,7 +117,7 @@ def raise_by(m: Mechanics, value: Floats, ahead: Floats, low: float, high: float
                 ahead[h - 1, x] += constant
 
 
-@inlined
+@compiled
 def solve(
     m: Mechanics,
     model: Any,
@@ -152,24 +152,6 @@ def solve(
                 break
     raise_by(m, value, ahead, low, high)
     return low, high, top
-
-
-@compiled
-def run_solve(
-    m: Mechanics,
-    model: Any,
-    moves: Ints,
-    law: Floats,
-    value: Floats,
-    ahead: Floats,
-    policy: Ints,
-    raw: Floats,
-    tolerance: float,
-    most: int,
-) -> tuple[float, float]:
-    """:func:`solve`, called from Python."""
-    low, high, _ = solve(m, model, moves, law, value, ahead, policy, raw, tolerance, most)
-    return low, high
 
 
 @inlined
@@ -208,7 +190,7 @@ plan_ahead.state(End, plan_to_the_end)
 plan_ahead.state(NoEnd, plan_without_end)
 
 
-@inlined
+@compiled
 def evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int) -> tuple[float, float]:
     """Values of a policy, and bounds on what a period pays; from where v [H+1, S] stands.
 
@@ -229,17 +211,11 @@ def evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int)
 
 
 @compiled
-def run_evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int) -> tuple[float, float]:
-    """Values of a policy, called from Python."""
+def evaluate_and_raise(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int) -> tuple[float, float]:
+    """The same, from relative values to values."""
     low, high = evaluate(arena, policy, v, tolerance, most)
     raise_by(arena.mechanics, v, arena.ahead, low, high)
     return low, high
-
-
-@compiled
-def run_followed(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int) -> tuple[float, float]:
-    """:func:`evaluate`, called from Python."""
-    return evaluate(arena, policy, v, tolerance, most)
 
 
 @inlined

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from ucbf.agents import AGENTS
 from ucbf.errors import FailedError, in_a_line
-from ucbf.planning import evaluate, gain, greedy
+from ucbf.planning import greedy, worth
 from ucbf.simulation import simulate
 from ucbf.studies.names import WORLDS
 from ucbf.studies.runs import CHECKPOINTS, Run, build_agent, build_world
 from ucbf.studies.store import CURVES
-from ucbf.world import World
 
 SETTLED = 0.1  # an agent has settled when its gap stays below this share of the greedy policy's gap
 
@@ -46,7 +45,7 @@ def execute(task: Task, cancelled: threading.Event | None = None) -> dict[str, p
         where = f"world {runs[0].world} with {runs[0].world_params}"
         with _explained(f"{where} failed", runs[0].kind in WORLDS):
             world = build_world(runs[0])
-            greedy_gap = world.best - _worth(world, greedy(world.system))
+            greedy_gap = world.best - worth(world, greedy(world.system))
         for run in runs:
             with _explained(f"{run.label!r} failed in {where}", run.agent in AGENTS):
                 length: dict[str, Any] = {"steps" if run.by_step else "episodes": run.episodes}
@@ -58,13 +57,6 @@ def execute(task: Task, cancelled: threading.Event | None = None) -> dict[str, p
             of_run = {"gap": done.gap[kept - 1], "regret": done.regret[kept - 1]}
             curves.append(pa.table({"run": [run.id] * len(kept), "episode": kept, **of_run}, schema=CURVES))
     return {"runs": pa.Table.from_pylist(rows, schema=task.schema), "curves": pa.concat_tables(curves)}
-
-
-def _worth(world: World, policy: NDArray[np.int64]) -> float:
-    """What a policy is worth, as ``world.best`` counts it."""
-    if world.system.horizon is None and world.system.discount == 1:
-        return gain(world, policy)
-    return float(world.start @ evaluate(world, policy)[0])
 
 
 @contextmanager
