@@ -395,6 +395,13 @@ def test_best_averages_that_depend_on_the_context_are_refused():
         _ = ucbf.World(shop(discount=1.0, contexts=2), law).plan
 
 
+def test_what_a_boundary_hides_is_learned_by_context():
+    world, agent = ucbf.World(shop(contexts=2), REGIMES), ucbf.UCBVIf(shop(contexts=2))
+    run = ucbf.simulate(agent, world, steps=4000, censored=True)
+    assert run.gap.min() > -1e-9
+    assert run.gap[-1] < 0.05 * run.gap[0]
+
+
 def test_what_contexts_do_not_go_with_is_refused():
     def told(s, a, context):
         return s + a
@@ -413,8 +420,6 @@ def test_what_contexts_do_not_go_with_is_refused():
         )
     with pytest.raises(ValueError, match="lag needs states on a line .* without contexts"):
         ucbf.System(lambda s, a: s, 0.0, 2, "clip", contexts=2, lag=1, late_landing=lambda z: 1.0 * z, **plain)
-    with pytest.raises(ValueError, match="censored=True needs whole axes"):
-        ucbf.simulate(ucbf.UCBVIf(shop(contexts=2)), ucbf.World(shop(contexts=2), REGIMES), steps=9, censored=True)
     with pytest.raises(ValueError, match="nothing is proved here of UCB-f without an end or with contexts"):
         ucbf.UCBf(shop(3, contexts=2)).certificate()
     plan = ucbf.World(shop(3, contexts=2), REGIMES).plan

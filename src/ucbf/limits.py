@@ -93,7 +93,7 @@ def _named(system: System) -> Limits:
         **dict.fromkeys(("visits", "made"), Limit(0, each)),
         "due": Limit(0, 2**62),
         **dict.fromkeys(("stale", "unsettled"), flag),
-        **dict.fromkeys(("counts", "below", "above", "seen", "arrived"), Limit(0, MOST_SEEN)),
+        **dict.fromkeys(("counts", "below", "above", "hits", "seen", "arrived"), Limit(0, MOST_SEEN)),
         **dict.fromkeys(("weight", "law", "share"), chance),
         **dict.fromkeys(("q", "upper", "lower", "reference"), q),
         **dict.fromkeys(("average", "bonus", "value", "value_low", "value_ref", "mean_ref", "mean_adv"), value),

@@ -70,11 +70,9 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: Syst
     try:
         told: dict[str, Any] = {k.removeprefix("system."): v for k, v in arrays.items() if k.startswith("system.")}
         told |= header["system"]
-        if told["disturbance_range"] is not None and "low" not in told:
-            told["disturbance_range"] = tuple(told["disturbance_range"])
         params = {k: _revived(v) for k, v in header["params"].items()}
         state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
-        described = _stated_again(told, system) if "f" not in told else System(**told)
+        described = _stated_again(told, system) if "f" not in told else _stated(told)
         saved = Saved(str(header["agent"]), params, described, state, _preset(header.get("preset")))
     except NotStatedError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -83,6 +81,13 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: Syst
     (H, S, A), Z = saved.system.allowed.shape, int(saved.system.reach.raw_shape(saved.system.bins).prod())
     refuse_large(path, 8 * H * max(S * A, TABLES * Z), largest)
     return saved
+
+
+def _stated(told: dict[str, Any]) -> System:
+    """The system that was saved, functions included."""
+    if told["disturbance_range"] is not None and "low" not in told:
+        told["disturbance_range"] = tuple(told["disturbance_range"])
+    return System(**told)
 
 
 class NotStatedError(ValueError):

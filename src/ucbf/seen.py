@@ -52,7 +52,7 @@ def explain(system: System, told: Mechanics, moved: Transition, reads_censored: 
 def _by_search(system: System, told: Mechanics, moved: Transition, reads_censored: bool) -> Reading:
     """By trying every disturbance: what a transition says of W is the set of those that lead to the next state."""
     h, s, a, s_next, disturbance = moved
-    E, R, S = system.n_contexts, system.bins.n, system.space.n_states
+    R, S = system.bins.n, system.space.n_states
     e_next = s_next // S
     z = raw_of(told, int(told.after[h % len(told.after), s, a]))
     leads = np.flatnonzero(told.next_state[z + told.offsets] == s_next)
@@ -75,14 +75,12 @@ def _by_search(system: System, told: Mechanics, moved: Transition, reads_censore
         return Reading(None, told.whole, outside=outside)
     first, last = int(leads[0]), int(leads[-1])
     censored = ""
-    block = R * e_next
-    one_sided = len(leads) == last - first + 1 and (first == block or last == block + R - 1)
-    if len(leads) > 1 and not (reads_censored and one_sided and E == 1):
+    if len(leads) > 1 and not reads_censored:
         values = system.bins.values
         shown = ", ".join(str(values[j % R]) for j in leads[:3]) + (", ..." if len(leads) > 3 else "")
         end = system.state_name(s_next)
         censored = f"{where} the next state {end} does not say which of {len(leads)} disturbances ({shown}) led there"
-        first = last = int(leads[-1] if first == block else leads[0])
+        first = last = int(leads[-1] if first == R * e_next else leads[0])
     return Reading(Seen(h, s, a, s_next, first, last), told.whole, censored=censored)
 
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.boundaries import check_boundary_given, check_boundary_unsaid, check_inside
 from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, real, whole
+from ucbf.hidden import HiddenSets, hidden_sets, tells_bounds
 from ucbf.kernels.types import Mechanics
 from ucbf.mechanics import (
     Reach,
@@ -33,7 +34,6 @@ from ucbf.mechanics import (
     mechanics_of,
     positions,
     raw_index,
-    raw_starts,
     within_reach,
 )
 from ucbf.spaces import GIVEN, Bins, Space, indices, strides
@@ -408,20 +408,22 @@ class System:
         """
         if not self.space.all_whole or int((self.bins.count > 1).sum()) > 1 or self.n_contexts > 1:
             return False
-        if self.space.boundary is None:
-            return True
-        m, rows = self.mechanics, max(1, AT_ONCE // self.bins.n)
-        begins = raw_starts(m)[np.unique(m.after[:, np.isfinite(m.reward).any(axis=0)])]
-        for i in range(0, len(begins), rows):
-            led = m.next_state[begins[i : i + rows, None] + m.offsets]
-            same = led[:, 1:] == led[:, :-1]
-            below, above = np.cumprod(same, axis=1), np.cumprod(same[:, ::-1], axis=1)[:, ::-1]
-            if (same & ~(below | above).astype(bool)).any():
-                return False
-            ordered = np.sort(led, axis=1)
-            if ((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1) != same.sum(axis=1)).any():  # the same again later
-                return False
-        return True
+        return self.space.boundary is None or tells_bounds(self.mechanics)
+
+    @cached_property
+    def hidden_sets(self) -> HiddenSets | None:
+        """The disturbances that a next state does not tell apart, where what it says of W is no bound.
+
+        None where it is, on continuous axes, where a boundary is strict, and where there are too many to list.
+        """
+        if not self.space.all_whole or self.tells_bounds or "strict" in self.space.rules:
+            return None
+        return hidden_sets(self.mechanics)
+
+    @property
+    def says_of_hidden(self) -> bool:
+        """Whether use can be made of what a transition says of a W that it hides: a bound, or a set."""
+        return self.tells_bounds or self.hidden_sets is not None
 
     def indices_of(self, law: Any) -> NDArray[np.int64]:
         """[n] indices of the values of a distribution among the disturbances told apart; 0 for what never occurs."""

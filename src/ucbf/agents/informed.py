@@ -177,10 +177,10 @@ class InformedAgent(CompiledAgent):
                 f"censored=True hides W at the boundaries, and {self.model.name} needs it there; leave f as told "
                 "(estimator=None), or let W be measured"
             )
-        if not self.system.tells_bounds:
+        if not self.system.says_of_hidden:
             raise ValueError(
-                "censored=True needs whole axes and a W that acts on one of them, of which a boundary hides no others "
-                "than the smallest or the largest; elsewhere what it says of W is not used: let W be measured"
+                "censored=True needs whole axes, and few enough after-states and disturbances to list which of them a "
+                "boundary hides; elsewhere what it says of W is not used: let W be measured"
             )
         if not self.reads_censored:
             warnings.warn(

@@ -88,7 +88,7 @@ class UCBVIf(InformedAgent):
                 f"{self.model.name} needs W counted, and {self.knowledge.name} does it in another way; leave one out"
             )
         H, S, E = system.n_steps, system.n_states, system.n_contexts
-        counts = self.knowledge.attach(system.bins, H, E)
+        counts = self.knowledge.attach(system.bins, H, E, system.hidden_sets)
         first = self.knowledge.prior
         parts = self.attached(counts.counts if self.model.repairs else first, first)
         self.learner = planned.UCBVIfState(
@@ -139,7 +139,7 @@ class UCBVIf(InformedAgent):
         known = [(moved.learner.law, self.learner.law), (moved.learner.watch, self.learner.watch)]
         for theirs, ours in known:
             for name, array in ours._asdict().items():
-                if name not in ("groups", "guess"):  # of the states and actions of this system; never learned
+                if array.flags.writeable and name != "groups":  # else of the states and actions of this system
                     getattr(theirs, name)[...] = array
         moved.learner.visits[...] = self.learner.visits
         moved.knowledge.restore(self.knowledge.state)
@@ -172,7 +172,7 @@ class UCBVIf(InformedAgent):
     @property
     def reads_censored(self) -> bool:
         """Whether it learns from what a boundary says of a W that it hides; not while f is being repaired."""
-        return self.knowledge.reads_censored and not self.model.repairs and self.system.tells_bounds
+        return self.knowledge.reads_censored and not self.model.repairs and self.system.says_of_hidden
 
     @property
     def law(self) -> Disturbance:

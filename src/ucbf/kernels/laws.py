@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ucbf.kernels.jit import by_type, compiled, inlined
 from ucbf.kernels.seen import Seen, context_of, row_of
-from ucbf.kernels.types import Floats, Mechanics
+from ucbf.kernels.types import Floats, Ints, Mechanics
 
 ENOUGH = 10.0  # hidden disturbances for each that was seen
 PASSES = 500  # over a law that both boundaries hide, at most
@@ -54,7 +57,7 @@ class Counts(NamedTuple):
 
 
 @inlined
-def counts_add(told: Mechanics, law: Counts, h: int, e: int, j: int, share: Floats) -> None:
+def counts_add(told: Mechanics, law: Any, h: int, e: int, j: int, share: Floats) -> None:
     """Count disturbance j of step h and context e, or its shares of the bins around it."""
     row = row_of(told, len(law.counts), h, e)
     for c in range(len(share)):
@@ -201,6 +204,65 @@ def self_consistent(known: Counts, row: int) -> None:
             break
 
 
+class Sets(NamedTuple):
+    """How often each disturbance was seen, and each set of which a transition said only that W was one of it."""
+
+    counts: Floats  # [L, R] disturbances seen at each step, or at any
+    hits: Floats  # [L, M] how often a transition told no more than a set
+    which: NDArray[np.int32]  # [X, R] the set of an after-state and a disturbance
+    begins: Ints  # [M + 1] where each set begins in members
+    members: Ints  # disturbances, set by set
+    law: Floats  # [L, R] what follows from them
+    guess: Floats  # [R] the law where nothing was counted
+    room: Floats  # [2, R]
+
+
+@inlined
+def sets_add_censored(told: Mechanics, law: Sets, seen: Seen) -> None:
+    """Count the set that the transition tells."""
+    row = row_of(told, len(law.counts), seen.h, context_of(told, seen.s))
+    law.hits[row, law.which[told.after[seen.h % len(told.after), seen.s, seen.a], seen.low]] += 1
+
+
+@compiled
+def sets_believe(law: Sets, curious: bool) -> None:
+    """The most likely law of every row, by expectation and maximisation (Dempster, Laird, Rubin 1977; Turnbull 1976).
+
+    What only a set was told of is shared out among its members by the law so far, and the law is the shares of all. It
+    begins with counts and guess, so that no member of a set is ruled out. curious: no use is made of it.
+    """
+    R, M = law.counts.shape[1], law.hits.shape[1]
+    for row in range(len(law.counts)):
+        n, hidden = 0.0, 0.0
+        for j in range(R):
+            n += law.counts[row, j]
+        for m in range(M):
+            hidden += law.hits[row, m]
+        for j in range(R):
+            law.law[row, j] = (law.counts[row, j] + law.guess[j]) / (n + 1)
+        if n + hidden == 0:
+            continue
+        for _ in range(PASSES if hidden > 0 else 1):
+            moved = 0.0
+            for j in range(R):
+                law.room[0, j] = law.counts[row, j]
+            for m in range(M):
+                if law.hits[row, m] == 0:
+                    continue
+                mass = 0.0
+                for i in range(law.begins[m], law.begins[m + 1]):
+                    mass += law.law[row, law.members[i]]
+                for i in range(law.begins[m], law.begins[m + 1]):
+                    j = law.members[i]
+                    law.room[0, j] += law.hits[row, m] * law.law[row, j] / mass if mass > 0 else 0.0
+            for j in range(R):
+                share = law.room[0, j] / (n + hidden)
+                moved = max(moved, abs(share - law.law[row, j]))
+                law.law[row, j] = share
+            if moved < 1e-9:
+                break
+
+
 add.state(Given, given_add)
 add_censored.state(Given, given_add_censored)
 believe.state(Given, given_believe)
@@ -208,3 +270,7 @@ believe.state(Given, given_believe)
 add.state(Counts, counts_add)
 add_censored.state(Counts, counts_add_censored)
 believe.state(Counts, counts_believe)
+
+add.state(Sets, counts_add)
+add_censored.state(Sets, sets_add_censored)
+believe.state(Sets, sets_believe)

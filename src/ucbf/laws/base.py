@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import frozen
+from ucbf.hidden import HiddenSets
 from ucbf.kernels import laws
 from ucbf.kernels.seen import Seen
 from ucbf.named import Named
@@ -28,6 +29,7 @@ class Law(Named):
     reads_censored: ClassVar[bool] = False  # whether it uses what a boundary says of a W that it hides
     bins: Bins
     horizon: int
+    sets: HiddenSets | None
     arrays: Any = None  # those that the compiled functions use; None before it belongs to an agent
 
     # -- what a way of knowing supplies ------------------------------------------------------------
@@ -58,13 +60,16 @@ class Law(Named):
 
     # -- as a part of an agent --------------------------------------------------------------------
 
-    def attach(self, bins: Bins, horizon: int, n_contexts: int = 1) -> Any:
-        """Its arrays, one of :mod:`ucbf.kernels.laws`, for an agent in a system with these bins, steps and contexts."""
+    def attach(self, bins: Bins, horizon: int, n_contexts: int = 1, sets: HiddenSets | None = None) -> Any:
+        """Its arrays, one of :mod:`ucbf.kernels.laws`, for an agent in a system with these bins, steps and contexts.
+
+        sets: the disturbances that a next state does not tell apart, where it gives no bound
+        """
         if n_contexts > 1 and self.asked_in_python:
             raise ValueError(f"{self.name} knows no contexts, and the system has {n_contexts}; use law=None")
         if self.arrays is not None:
             raise ValueError(f"{self!r:.60} already belongs to an agent; give each agent one of its own")
-        self.bins, self.horizon, self.n_contexts = bins, horizon, n_contexts
+        self.bins, self.horizon, self.n_contexts, self.sets = bins, horizon, n_contexts, sets
         self.start()
         self.arrays = self._arrays()
         return self.arrays

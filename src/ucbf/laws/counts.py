@@ -18,7 +18,8 @@ class Counts(Law):
     """Believes that W is as it was: every disturbance counts alike, whenever it was seen.
 
     Where a boundary censors W, the distribution is the product-limit estimate (Kaplan, Meier 1958; where both
-    boundaries do, the self-consistent one of Turnbull 1974). Compiled.
+    boundaries do, the self-consistent one of Turnbull 1974; where a transition says that W was in some other set, the
+    most likely one, Turnbull 1976). Compiled.
 
     Parameters
     ----------
@@ -71,14 +72,15 @@ class Counts(Law):
 
     def _arrays(self) -> Any:
         guess, rows = np.tile(self.bins.guess, self.n_contexts) / self.n_contexts, len(self._prior)
-        return laws.Counts(
-            counts=np.array(self._prior),
-            below=np.zeros_like(self._prior),
-            above=np.zeros_like(self._prior),
-            law=np.tile(guess, (rows, 1)),
-            guess=frozen(guess),
-            room=np.zeros((2, self.bins.n * self.n_contexts)),
-        )
+        parts = {
+            "counts": np.array(self._prior),
+            "law": np.tile(guess, (rows, 1)),
+            "guess": frozen(guess),
+            "room": np.zeros((2, self.bins.n * self.n_contexts)),
+        }
+        if self.sets is not None:
+            return laws.Sets(hits=np.zeros((rows, len(self.sets.begins) - 1)), **self.sets._asdict(), **parts)
+        return laws.Counts(below=np.zeros_like(self._prior), above=np.zeros_like(self._prior), **parts)
 
     def notice(self, seen: Seen, share: Floats) -> None:
         """The compiled functions count."""
@@ -92,7 +94,7 @@ class Counts(Law):
     def believed(self) -> Floats:
         """[L, R] the distribution as it is believed now, without the doubts that a plan adds where W was censored."""
         law = np.empty_like(self.arrays.law)
-        laws.counts_believe(self.arrays._replace(law=law), False)
+        laws.believe(self.arrays._replace(law=law), False)
         normal: Floats = law / law.sum(axis=1, keepdims=True)
         return normal
 
