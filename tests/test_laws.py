@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ucbf
-from ucbf.laws import LAWS, Counts, Law
+from ucbf.laws import LAWS, Counts, Law, Recent
 
 
 class Own(Law):
@@ -129,3 +129,68 @@ def test_what_is_known_of_w_moves_to_another_price_list(world):
         ucbf.simulate(agent, world, 15, seed=4)
         moved = agent.moved_to(world.system.replace(reward=-world.system.reward))
         np.testing.assert_array_equal(moved.law.pmf, agent.law.pmf)
+
+
+# -- what is recent ------------------------------------------------------------------------------------------------
+
+
+def test_recent_disturbances_count_more_by_hand(world):
+    agent = ucbf.UCBVIf(world.system, law=Recent(half_life=2))
+    agent.warm_start([[0, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
+    # At step 0 the 0 is two episodes old: it counts 1/2, the 1 before the last 2^-1/2, the last 1.
+    total = 0.5 + 0.5**0.5 + 1
+    np.testing.assert_allclose(agent.law.pmf[0, :2], [0.5 / total, (0.5**0.5 + 1) / total])
+    np.testing.assert_allclose(agent.law.pmf[1, 0], 1)
+
+
+def test_the_half_life_that_predicted_best_is_taken(world):
+    law = Recent()
+    agent = ucbf.UCBVIf(world.system, law=law)
+    assert law.half_life == np.inf
+    n = len(law.bins.guess)
+    agent.warm_start([[0, 0, 0, 0]])
+    np.testing.assert_allclose(list(law.scores.values()), 4 * np.log(1 / n))  # nothing was known of any step
+    agent.warm_start([[0, 0, 0, 0]])
+    # With a half-life of 4 the first counts 2^0 when the second is predicted: it fades as others come.
+    np.testing.assert_allclose(law.scores[4.0], 4 * np.log(1 / n) + 4 * np.log((1 + 1 / n) / 2))
+    agent.warm_start([[0, 0, 0, 0]] * 40)
+    assert law.half_life == np.inf
+    agent.warm_start([[2, 2, 2, 2]] * 12)
+    assert law.half_life == 4
+    assert agent.law.pmf[0, 2] > 0.85
+    steady = Recent()
+    ucbf.UCBVIf(world.system, law=steady).warm_start(world.draw(400, 3)[1])
+    assert steady.half_life >= 64
+
+
+def test_a_prior_is_forgotten(world):
+    law = Recent(half_life=1, prior=ucbf.Disturbance([1.0], low=2), prior_weight=4)
+    agent = ucbf.UCBVIf(world.system, law=law)
+    assert agent.law.pmf[0, 2] == 1
+    agent.warm_start([[1, 1, 1, 1], [1, 1, 1, 1]])  # 4 fades to 1; 1 to 1/2, and 1 more
+    np.testing.assert_allclose(agent.law.pmf[0, 1:3], [1.5 / 2.5, 1 / 2.5])
+
+
+def test_recent_is_saved_pooled_and_certifies_nothing(world, tmp_path):
+    agent = ucbf.UCBVIf(world.system, law={"name": "Recent", "half_life": 8, "stationary": True})
+    ucbf.simulate(agent, world, 20, seed=1)
+    agent.save(tmp_path / "agent.npz")
+    again = ucbf.load(tmp_path / "agent.npz")
+    runs = [ucbf.simulate(each, world, 20, seed=2) for each in (agent, again)]
+    np.testing.assert_array_equal(runs[0].gap, runs[1].gap)
+    assert again.law.pmf.shape == (1, 9)
+    with pytest.raises(ValueError, match="nothing is proved of Recent"):
+        agent.certificate()
+    with pytest.raises(ValueError, match="half_life is 0"):
+        Recent(half_life=0)
+
+
+def test_an_agent_that_forgets_follows_a_world_that_changes():
+    system = ucbf.systems.Inventory(capacity=20, max_demand=10, horizon=1, holding=1, price=5).system
+    before, after = (ucbf.World(system, ucbf.Disturbance([1.0], low=-d)) for d in (9, 2))
+    gaps = []
+    for law in (None, Recent(half_life=4)):
+        agent = ucbf.UCBVIf(system, law=law)
+        ucbf.simulate(agent, before, 60, seed=0)
+        gaps.append(ucbf.simulate(agent, after, 30, seed=1).gap.sum())
+    assert gaps[1] < 0.5 * gaps[0]

@@ -6,9 +6,10 @@ from typing import Any
 
 from ucbf.laws.base import Law
 from ucbf.laws.counts import Counts
+from ucbf.laws.recent import Recent
 from ucbf.named import made
 
-LAWS: dict[str, type[Law]] = {kind.name: kind for kind in (Counts,)}
+LAWS: dict[str, type[Law]] = {kind.name: kind for kind in (Counts, Recent)}
 
 
 def make_law(given: Law | str | dict[str, Any]) -> Law:
@@ -17,4 +18,4 @@ def make_law(given: Law | str | dict[str, Any]) -> Law:
     return law
 
 
-__all__ = ["LAWS", "Counts", "Law", "make_law"]
+__all__ = ["LAWS", "Counts", "Law", "Recent", "make_law"]

@@ -12,6 +12,36 @@ from ucbf.disturbance import Disturbance
 from ucbf.kernels import laws
 from ucbf.kernels.seen import Seen
 from ucbf.laws.base import Floats, Law
+from ucbf.spaces import Bins
+
+
+def checked_counting(stationary: bool, prior: Disturbance | None, prior_weight: float) -> dict[str, Any]:
+    """The parameters that all laws have that count, or a readable error."""
+    if not isinstance(stationary, bool | np.bool_):
+        raise TypeError(f"stationary is {stationary!r:.60}; give True or False")
+    if prior is not None and not isinstance(prior, Disturbance):
+        raise TypeError(f"prior is {prior!r:.60}; give a ucbf.Disturbance")
+    weight = real("prior_weight", prior_weight, 0, 1e9)
+    return {"stationary": bool(stationary), "prior": prior, "prior_weight": weight}
+
+
+def prior_counts(bins: Bins, horizon: int, rows: int, prior: Disturbance, weight: float) -> Floats:
+    """[L, R] what a prior is worth, in disturbances counted.
+
+    rows: L, 1 where all steps share one distribution; weight: the episodes that the prior is worth
+    """
+    if len(prior.pmf) not in (1, horizon):
+        raise ValueError(
+            f"prior has {len(prior.pmf)} steps and the system {horizon}; give one row, or one for each step"
+        )
+    if rows == 1 and len(prior.pmf) > 1:
+        raise ValueError(f"prior has {len(prior.pmf)} steps, but the law is declared stationary; give one row")
+    counts, episodes = np.zeros((rows, bins.n)), weight * (horizon if rows == 1 else 1)
+    for i in np.flatnonzero((prior.pmf > 0).any(axis=0)):
+        j, share = bins.spread(prior.values[i : i + 1])
+        for c in range(share.shape[1]):
+            counts[:, j[0, c]] += episodes * share[0, c] * prior.pmf[:, i]
+    return counts
 
 
 class Counts(Law):
@@ -36,12 +66,7 @@ class Counts(Law):
     def __init__(
         self, *, stationary: bool = False, prior: Disturbance | None = None, prior_weight: float = 1.0
     ) -> None:
-        if not isinstance(stationary, bool | np.bool_):
-            raise TypeError(f"stationary is {stationary!r:.60}; give True or False")
-        if prior is not None and not isinstance(prior, Disturbance):
-            raise TypeError(f"prior is {prior!r:.60}; give a ucbf.Disturbance")
-        weight = real("prior_weight", prior_weight, 0, 1e9)
-        super().__init__(stationary=bool(stationary), prior=prior, prior_weight=weight)
+        super().__init__(**checked_counting(stationary, prior, prior_weight))
 
     @property
     def prior(self) -> Floats:
@@ -50,24 +75,12 @@ class Counts(Law):
 
     def start(self) -> None:
         """Count the prior."""
-        law, weight, rows = self.params["prior"], self.params["prior_weight"], 1
-        if not self.params["stationary"]:
-            rows = self.horizon
-        counts = np.zeros((rows * self.n_contexts, self.bins.n * self.n_contexts))
-        if law is not None and self.n_contexts > 1:
+        rows = 1 if self.params["stationary"] else self.horizon
+        if self.params["prior"] is not None and self.n_contexts > 1:
             raise ValueError(f"prior is given, and the system has {self.n_contexts} contexts; leave it out")
-        if law is not None:
-            if len(law.pmf) not in (1, self.horizon):
-                raise ValueError(
-                    f"prior has {len(law.pmf)} steps and the system {self.horizon}; give one row, or one for each step"
-                )
-            if rows == 1 and len(law.pmf) > 1:
-                raise ValueError(f"prior has {len(law.pmf)} steps, but the law is declared stationary; give one row")
-            episodes = weight * (self.horizon if rows == 1 else 1)
-            for i in np.flatnonzero((law.pmf > 0).any(axis=0)):
-                j, share = self.bins.spread(law.values[i : i + 1])
-                for c in range(share.shape[1]):
-                    counts[:, j[0, c]] += episodes * share[0, c] * law.pmf[:, i]
+        counts = np.zeros((rows * self.n_contexts, self.bins.n * self.n_contexts))
+        if self.params["prior"] is not None:
+            counts += prior_counts(self.bins, self.horizon, rows, self.params["prior"], self.params["prior_weight"])
         self._prior = frozen(counts)
 
     def _arrays(self) -> Any:
