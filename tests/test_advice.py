@@ -14,8 +14,9 @@ from ucbf.advice import find_caveats, nice_ceiling, rounding_effect, suggested_p
 from ucbf.advice.caveats import _few_episodes, _unequal_spread
 from ucbf.advice.drift import FEWEST_FOR_TREND, change, trend
 from ucbf.advice.judging import FEWEST_EPISODES, half_interval
-from ucbf.advice.page import _comparison_section, _data_section, _parameters_section, summary
+from ucbf.advice.page import summary
 from ucbf.advice.resampling import resampled_distribution
+from ucbf.advice.sections import _data, _judgement, _parameters
 from ucbf.advice.training import Training, empirical_shares
 from ucbf.advice.wording import show_number
 from ucbf.data.outliers import outliers
@@ -330,9 +331,9 @@ def rows_of(*rules):
 
 def test_who_is_better_is_said_of_eight_episodes_and_more():
     rules = rows_of(("ahead", -3, -1), ("touching", 0, 2), ("even", -2, 0), ("behind", 1, 2))
-    said = _comparison_section(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES)))
+    said = _judgement(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES))).sentence
     assert "Better than the learned policy: ahead; not to be told apart from it: touching, even; worse: behind." in said
-    few = _comparison_section(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES - 1)))
+    few = _judgement(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES - 1))).sentence
     assert f"So few episodes ({FEWEST_EPISODES - 1}) do not settle who is better." in few
 
 
@@ -340,18 +341,19 @@ def test_what_was_rounded_is_counted_on_the_page():
     episodes = weeks([[2, 4, 5], [6, 7, 8]], 3)
     first, rest = episodes.split(0.5)
     preset = SimpleNamespace(unit=2, kind="shop", n_steps=3)
-    said = _data_section(SimpleNamespace(preset=preset, training=first, test=rest))
+    said = _data(SimpleNamespace(preset=preset, training=first, test=rest))
     assert "2 values rounded to multiples of 2." in said
     preset.unit = 1
-    assert "rounded" not in _data_section(SimpleNamespace(preset=preset, training=first, test=rest))
+    assert "rounded" not in str(_data(SimpleNamespace(preset=preset, training=first, test=rest)))
 
 
 def test_parameters_are_told_from_what_is_assumed():
     shop = Inventory(capacity=20, max_demand=9)
-    assert "assumed" not in _parameters_section(SimpleNamespace(preset=shop), None)
-    said = _parameters_section(SimpleNamespace(preset=shop), {"capacity"})
-    assert said.startswith("With capacity 20")
-    assert "Not given, and assumed: " in said
+    (said,) = _parameters(SimpleNamespace(preset=shop), None)
+    assert "assumed" not in str(said)
+    said, assumed = map(str, _parameters(SimpleNamespace(preset=shop), {"capacity"}))
+    assert said == "With capacity 20."
+    assert assumed.startswith("Not given, and assumed: ")
 
 
 def test_means_of_the_steps_are_taken_unless_they_were_given():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ucbf.advice.caveats import find_caveats
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
-from ucbf.advice.page import summary
+from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.result import Advice
+from ucbf.advice.sections import Sections, sections_of
 from ucbf.advice.sizes import nice_ceiling, rounding_effect, suggested_parameters
 
 __all__ = [
@@ -15,10 +16,16 @@ __all__ = [
     "STILL_LEARNING",
     "Advice",
     "EpisodeAdvice",
+    "Picture",
+    "Pictures",
+    "Sections",
     "find_caveats",
+    "html",
     "learn",
+    "markdown",
     "nice_ceiling",
     "rounding_effect",
+    "sections_of",
     "suggested_parameters",
     "summary",
 ]

@@ -131,7 +131,7 @@ def _learn(
             found = advice.learn(preset, episodes, reading.train, reading.pool, changes, progress=progress)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
-    page = advice.summary(found, chosen)
-    names = write_files(folder, found, page)
-    print(page)
+    told = advice.sections_of(found, chosen)
+    names = write_files(folder, found, told)
+    print(advice.markdown(told))
     print(f"written to {folder}: {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""The files that ``ucbf learn`` writes: the page, tables, pictures, and agents that go on learning."""
+"""The files that ``ucbf learn`` writes: pages, tables, pictures, and agents that go on learning."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ucbf.files import write_whole
 from ucbf.reports import comma_separated
 
 
-def write_files(folder: Path, found: advice.Advice, page: str) -> list[str]:
-    """Write all files into the folder, the page last; their names."""
+def write_files(folder: Path, found: advice.Advice, told: advice.Sections) -> list[str]:
+    """Write all files into the folder, the pages last; their names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
@@ -24,8 +24,12 @@ def write_files(folder: Path, found: advice.Advice, page: str) -> list[str]:
     files = {f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz": each for name, each in agents.items()}
     for name, controller in files.items():
         controller.save(folder / name)
-    write_whole(folder / "summary.md", page.encode())
-    return ["summary.md", *tables, *files, *pictures]
+    from ucbf.figures import page_pictures  # after save(), which says how to get matplotlib
+
+    pages = {"summary.md": advice.markdown(told), "page.html": advice.html(told, page_pictures(found))}
+    for name, text in pages.items():
+        write_whole(folder / name, text.encode())
+    return [*pages, *tables, *files, *pictures]
 
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from ucbf.figures.advice import advice_figure
 from ucbf.figures.gaps import SCALES, gap_figure
 from ucbf.figures.growth import growth_figure
 from ucbf.figures.laws import MOST_POINTS, law_figure, law_panel
+from ucbf.figures.pages import page_pictures
 from ucbf.figures.policies import policy_figure, policy_panel, value_panel
 from ucbf.figures.regrets import regret_figure
 from ucbf.figures.style import BANDS, STYLES
@@ -20,6 +21,7 @@ __all__ = [
     "growth_figure",
     "law_figure",
     "law_panel",
+    "page_pictures",
     "policy_figure",
     "policy_panel",
     "regret_figure",

@@ -19,13 +19,13 @@ def advice_figure(advice: Advice) -> Figure:
     value_panel(right, advice.plan, advice.policy)
     law_panel(below, advice)
     if advice.rewards:
-        _comparison_panel(beside, advice)
+        comparison_panel(beside, advice)
     else:
         beside.set_axis_off()
     return figure
 
 
-def _comparison_panel(ax: Axes, advice: Advice) -> None:
+def comparison_panel(ax: Axes, advice: Advice) -> None:
     """How far the learned policy was ahead of each rule, with 95 % intervals."""
     rows = [row for row in advice.comparison() if row["policy"] != LEARNED][::-1]
     for y, row in enumerate(rows):

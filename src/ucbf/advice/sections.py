@@ -1,0 +1,223 @@
+"""What is said of a piece of advice, as plain text: Markdown and HTML are two renderings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ucbf.advice.caveats import find_caveats, spreads
+from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
+from ucbf.advice.result import Advice
+from ucbf.advice.wording import show_count, show_number
+from ucbf.data.outliers import outliers
+
+CAVEATS, NO_CAVEATS = "Read this first", "Nothing that was checked speaks against this advice."
+COLUMNS = ("policy", "reward an episode", "learned is ahead by (95 %)")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text, and what it is about."""
+
+    about: str  # set before the text, with a colon; nothing is if it is empty
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}" if self.about else self.text
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What to do in one kind of episode."""
+
+    kind: str  # the key of ``Advice.by_kind``
+    heading: str  # empty where there is one kind only
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How the policy did in the episodes that followed."""
+
+    heading: str
+    sentence: str
+    rows: tuple[tuple[str, str, str], ...] = ()  # cells below COLUMNS, the best policy first
+
+
+@dataclass(frozen=True)
+class Sections:
+    """What is said of a piece of advice, each sentence once."""
+
+    title: str
+    verdict: str
+    caveats: tuple[str, ...]  # the gravest first
+    rules: tuple[Rules, ...]
+    worth: tuple[Line, ...]
+    judgement: Judgement
+    parameters: tuple[Line, ...]  # given and assumed
+    assumptions: tuple[Line, ...]
+    data: tuple[str, ...]  # what was read, and what was done to it
+    rows: tuple[str, ...]  # the rest on its rows: from when to when, what was filled in, what is far from all others
+
+
+def sections_of(advice: Advice, given: Collection[str] | None = None) -> Sections:
+    """What is said of a piece of advice.
+
+    given: the parameters that the user chose; the others are listed as assumed. None: all were chosen
+    """
+    caveats = tuple(find_caveats(advice))
+    return Sections(
+        title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
+        verdict=_verdict(advice, len(caveats)),
+        caveats=caveats,
+        rules=_rules(advice),
+        worth=_worth(advice),
+        judgement=_judgement(advice),
+        parameters=_parameters(advice, given),
+        assumptions=_assumptions(advice),
+        data=_data(advice),
+        rows=_rows(advice),
+    )
+
+
+def _verdict(advice: Advice, caveats: int) -> str:
+    """How it compares with simple rules, and whether something speaks against it, in a line."""
+    rules, n = [row for row in advice.comparison() if row["policy"] not in (LEARNED, STILL_LEARNING)], len(advice.test)
+    better = [row["policy"] for row in rules if row["high"] < 0]
+    worse = [row["policy"] for row in rules if row["low"] > 0]
+    if not rules:
+        said = "Not judged: all episodes were learned from."
+    elif n < FEWEST_EPISODES:
+        said = f"Not settled: {show_count(n, 'episode')} followed, too few to judge by."
+    elif better:
+        said = f"Do not use it as it is: {better[0]}, a simple rule, did better in the {n} episodes that followed."
+    else:
+        said = (
+            f"No simple rule did better in the {n} episodes that followed; "
+            f"{len(worse) or 'none'} of {len(rules)} did worse."
+        )
+    return said + (f" {show_count(caveats, 'thing')} to read first." if caveats else "")
+
+
+def _data(advice: Advice) -> tuple[str, ...]:
+    preset, training, test, series = advice.preset, advice.training, advice.test, advice.training.series
+    last = (test if len(test) else training).starts[-1]
+    said = [
+        f"Column {series.name!r}, {show_count(len(series), 'row')}; episodes of {show_count(preset.n_steps, 'step')}, "
+        f"the first from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, "
+        f"{len(test)} to judge by."
+    ]
+    later = (len(series) - training.dropped) // preset.n_steps - len(training) - len(test)
+    if later:
+        said.append(f"The {later} after them settle no more, and were left out.")
+    if training.dropped:
+        said.append(f"{show_count(training.dropped, 'row')} at the ends left out.")
+    amounts = np.concatenate([training.values, test.values])
+    rounded = int((np.abs(amounts / preset.unit - np.rint(amounts / preset.unit)) > 1e-9).sum())
+    if rounded:
+        said.append(f"{show_count(rounded, 'value')} rounded to multiples of {preset.unit:g}.")
+    return (*said, *series.notes)
+
+
+def _rows(advice: Advice) -> tuple[str, ...]:
+    series = advice.training.series
+    said = []
+    if series.times is not None:
+        first, last = (_date(str(series.times[i]).replace("T", " ")) for i in (0, -1))
+        said.append(f"The rows go from {first} to {last}.")
+    filled = 0 if series.filled is None else int(series.filled.sum())
+    said.append(f"{show_count(filled, 'value') if filled else 'No value'} filled in.")
+    odd = int(outliers(np.concatenate([advice.training.values, advice.test.values])).sum())
+    said.append(f"{show_count(odd, 'value') if odd else 'No value'} far from all others.")
+    return tuple(said)
+
+
+def _parameters(advice: Advice, given: Collection[str] | None) -> tuple[Line, ...]:
+    preset = advice.preset
+    chosen = {name: name in given if given is not None else True for name in preset.stated_parameters()}
+    said = [Line("", f"With {', '.join(preset.describe(n) for n, mine in chosen.items() if mine) or 'nothing given'}.")]
+    if not all(chosen.values()):
+        assumed = ", ".join(preset.describe(n) for n, mine in chosen.items() if not mine)
+        said.append(Line("Not given, and assumed", f"{assumed}."))
+    return tuple(said)
+
+
+def _date(text: str) -> str:
+    return text.removesuffix(" 00:00:00")
+
+
+def _rules(advice: Advice) -> tuple[Rules, ...]:
+    return tuple(
+        Rules(kind, _date(each.name), tuple(map(_rule_line, str(each.policy).splitlines())))
+        for kind, each in advice.by_kind.items()
+    )
+
+
+def _rule_line(line: str) -> Line:
+    """A line of a policy: the steps, and what to do in them."""
+    steps, _, rule = line.partition(": ")
+    return Line(steps, rule)
+
+
+def _worth(advice: Advice) -> tuple[Line, ...]:
+    amount, certificate = advice.preset.amount_name, advice.certificate
+    bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
+    lost = (
+        f"{show_number(advice.loss)} an episode at most, in 95 % of resampled histories."
+        if np.isfinite(advice.loss)
+        else f"not to be told from {show_count(len(advice.training), 'episode')}."
+    )
+    return (
+        Line(
+            "Expected",
+            f"{advice.value:.5g} an episode, if the future is like the past."
+            + ("" if advice.ongoing else " The rest at the end of an episode is valued as stated, and no further."),
+        ),
+        Line(f"Estimated loss from not knowing the law of the {amount} any better", lost),
+        Line(
+            "Proved, for independent steps",
+            f"with {1 - certificate.p:.0%} probability no policy gets more than {show_number(bound)} an episode above "
+            + ("it." if bound < abs(advice.value) else "it; so few episodes prove next to nothing."),
+        ),
+    )
+
+
+def _assumptions(advice: Advice) -> tuple[Line, ...]:
+    """Independence, and whether the steps share a distribution of W, which takes their spread to be the same."""
+    independent = Line("Assumed", f"{advice.independence}.")
+    if not advice.pooled:
+        return independent, Line("", "Every step has a law of its own.")
+    spread = spreads(advice)
+    return independent, Line(
+        "",
+        f"One law serves all steps, around the profile of the {advice.preset.amount_name}: the spread is taken to be "
+        f"the same. In the data it is from {spread.min():.3g} to {spread.max():.3g}.",
+    )
+
+
+def _judgement(advice: Advice) -> Judgement:
+    rows, n = advice.comparison(), len(advice.test)
+    if not rows:
+        return Judgement("Judged by", "Nothing: all episodes were learned from.")
+    others = [row for row in rows if row["policy"] != LEARNED]
+    groups = {
+        "Better than the learned policy": [row["policy"] for row in others if row["high"] < 0],
+        "not to be told apart from it": [row["policy"] for row in others if row["low"] <= 0 <= row["high"]],
+        "worse": [row["policy"] for row in others if row["low"] > 0],
+    }
+    who = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
+    if n < FEWEST_EPISODES:
+        who = f"So few episodes ({n}) do not settle who is better"
+    cells = tuple((row["policy"], f"{row['reward']:.5g}", _ahead(row)) for row in rows)
+    return Judgement(f"In the {show_count(n, 'episode')} that followed", f"{who}.", cells)
+
+
+def _ahead(row: dict[str, Any]) -> str:
+    """How far the learned policy is ahead of the policy of a row, with the interval."""
+    if row["policy"] == LEARNED:
+        return ""
+    bounds = f"({row['low']:+.4g}, {row['high']:+.4g})" if np.isfinite(row["low"]) else "(unknown)"
+    return f"{row['ahead']:+.4g} {bounds}"
