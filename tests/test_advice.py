@@ -15,6 +15,7 @@ from ucbf.advice.caveats import _few_episodes, _unequal_spread
 from ucbf.advice.drift import FEWEST_FOR_TREND, change, trend
 from ucbf.advice.judging import FEWEST_EPISODES, half_interval
 from ucbf.advice.page import summary
+from ucbf.advice.recency import _log_probability, chosen_recency, given_recency
 from ucbf.advice.resampling import resampled_distribution
 from ucbf.advice.sections import _data, _judgement, _parameters
 from ucbf.advice.training import Training, empirical_shares
@@ -401,7 +402,7 @@ def test_shares_are_what_an_agent_believes_that_counted_the_same(pooled):
     w = shop.disturbances(poisson(6).clip(0, 15))
     agent = ucbf.UCBVIf(shop.system, stationary=pooled)
     agent.warm_start(w)
-    found = empirical_shares(w, shop.system, pooled)
+    found = empirical_shares(w, shop.system, pooled, np.ones(len(w)))
     assert found.low == agent.law.low
     np.testing.assert_array_equal(found.pmf, agent.law.pmf)
 
@@ -419,3 +420,67 @@ def test_resampling_builds_no_agents_and_no_systems(pooled, monkeypatch):
     ucbf.learn(Inventory(capacity=20, max_demand=15), weeks(poisson(6)), pooled=pooled, ongoing=False)
     # One agent certifies, one goes on learning in the test episodes, one is for the user.
     assert (built.count(ucbf.UCBVIf), built.count(ucbf.System)) == (3, 1)
+
+
+# -- how much of the past counts -----------------------------------------------------------------------------------
+
+
+def weeks_of(levels, spread=1, seed=0):
+    """A week a level, of seven days around it."""
+    rng = np.random.default_rng(seed)
+    days = np.repeat(levels, 7) + rng.integers(-spread, spread + 1, 7 * len(levels))
+    return weeks(np.maximum(days, 0))
+
+
+def test_weights_halve_by_hand():
+    assert given_recency(2.0).weights(5).tolist() == [0.25, 0.5**1.5, 0.5, 0.5**0.5, 1.0]
+    assert given_recency(np.inf).weights(3).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_means_and_shares_are_weighted_by_hand():
+    episodes = weeks_of([2, 4, 8], spread=0)
+    shop = Inventory(capacity=20, max_demand=15)
+    training = Training(shop, episodes, 1.0, True, None, 1.0)
+    # weights 1/4, 1/2, 1: (2/4 + 4/2 + 8) / (7/4) = 6
+    assert training.profiles[""] == pytest.approx([6.0] * 7)
+    law = training.distribution("")  # W = -(demand - 6): 4, 2, -2 with 1/7, 2/7, 4/7
+    assert dict(zip(law.values[law.pmf[0] > 0].tolist(), law.pmf[0][law.pmf[0] > 0], strict=True)) == pytest.approx(
+        {-2: 4 / 7, 2: 2 / 7, 4: 1 / 7}
+    )
+
+
+def test_a_level_that_fell_makes_the_past_count_less_and_a_steady_one_does_not():
+    fell, steady = weeks_of([40] * 10 + [10] * 16), weeks_of([20] * 26, spread=6)
+    assert chosen_recency(fell.values, fell.kinds, True).half_life <= 8
+    assert chosen_recency(steady.values, steady.kinds, True).counts_alike
+    assert chosen_recency(steady.values, steady.kinds, False).counts_alike
+    assert chosen_recency(steady.values[:7], steady.kinds[:7], None).scores == {}
+    shop = Inventory(capacity=60, max_demand=45)
+    found, alike = (ucbf.learn(shop, fell, half_life=given) for given in (None, np.inf))
+    assert found.rewards["learned"].mean() > 1.4 * alike.rewards["learned"].mean()
+    assert found.certificate is None
+    page = ucbf.advice.summary(found)
+    assert "What is recent counts more: an episode half as much as one" in page
+    assert "Proved: nothing" in page
+    assert "All episodes count alike" in ucbf.advice.summary(ucbf.learn(shop, steady))
+    assert alike.certificate is not None
+    with pytest.raises(ValueError, match="half_life is -1"):
+        ucbf.learn(shop, fell, half_life=-1)
+
+
+def test_the_score_is_that_of_student_by_hand():
+    # Three episodes of one step, 1, 2, 3, all alike: mean 2, variance 2/3, 2 degrees of freedom; 4 comes.
+    from scipy.stats import t
+
+    scale = np.sqrt(2 / 3 * (1 + 1 / 3))
+    expected = t.logpdf(2 / scale, 2) - np.log(scale)
+    score = _log_probability(np.array([[1.0], [2.0], [3.0]]), np.ones(3), np.array([4.0]), False)
+    assert score == pytest.approx(expected)
+    missing = _log_probability(np.array([[1.0], [2.0], [np.nan], [3.0]]), np.ones(4), np.array([np.nan]), False)
+    assert missing == 0
+
+
+def test_the_agent_to_go_on_with_forgets_too():
+    found = ucbf.learn(Inventory(capacity=60, max_demand=45), weeks_of([40] * 10 + [10] * 16))
+    assert found.agent.knowledge.name == "Recent"
+    assert found.agent.knowledge.half_life == found.recency.half_life

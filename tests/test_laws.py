@@ -185,6 +185,7 @@ def test_recent_is_saved_pooled_and_certifies_nothing(world, tmp_path):
         Recent(half_life=0)
 
 
+@pytest.mark.filterwarnings("ignore::ucbf.ModelWarning")
 def test_an_agent_that_forgets_follows_a_world_that_changes():
     system = ucbf.systems.Inventory(capacity=20, max_demand=10, horizon=1, holding=1, price=5).system
     before, after = (ucbf.World(system, ucbf.Disturbance([1.0], low=-d)) for d in (9, 2))

@@ -95,7 +95,8 @@ def _changed_amounts(advice: Advice) -> str:
     by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
     return (
         f"The {advice.preset.amount_name} was {by}{way} in the episodes that followed than in those that were learned "
-        "from: what was learned is of the past. Learn from recent data, or give a forecast."
+        "from: what was learned is of the past. "
+        + ("Learn from recent data, or give a forecast." if advice.recency.counts_alike else "Learn again often.")
     )
 
 
@@ -106,7 +107,8 @@ def _trend(advice: Advice) -> str:
         return ""
     way = "rises" if found.share > 0 else "falls"
     by = "" if np.isnan(found.share) else f", from the first to the last by {abs(found.share):.0%} of its mean"
-    return f"The {advice.preset.amount_name} {way} in the episodes that were learned from{by}; all of them count alike."
+    alike = "all of them count alike" if advice.recency.counts_alike else "what is recent counts more"
+    return f"The {advice.preset.amount_name} {way} in the episodes that were learned from{by}; {alike}."
 
 
 def _dependent_steps(advice: Advice) -> str:

@@ -31,6 +31,7 @@ def learn(
     ongoing: bool | None = None,
     start: float | None = None,
     p: float = 0.05,
+    half_life: float | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Learn a policy from the first episodes of a series, and judge it by the others.
@@ -58,12 +59,15 @@ def learn(
         The first state, in the user's units; the one nearest to 0 if None.
     p
         The probability with which the certificate may fail.
+    half_life
+        After how many episodes one counts half as much as the last. None: chosen by what it would have predicted, out
+        of sample, in the training episodes; all count alike unless another is clearly better. ``math.inf``: all alike.
     progress
         Called with (steps of work done, steps of work).
     """
-    _check_arguments(preset, episodes, train, changes)
+    _check_arguments(preset, episodes, train, changes, half_life)
     _check_range_and_unit(preset, episodes)
-    training = Training(preset, episodes, train, pooled, changes)
+    training = Training(preset, episodes, train, pooled, changes, half_life)
     planner = Planner(training, changes is None if ongoing is None else ongoing)
     begin = _first_state(training.preset_of(0), start)
     work = _Work(progress, resampled_histories(training))
@@ -79,6 +83,7 @@ def learn(
         rewards=rewards,
         independence=independence(training.disturbances[:n], training.training_episodes.kinds),
         pooled=training.pooled,
+        recency=training.recency,
         ongoing=planner.ongoing,
         value=planner.expected_value(begin),
         certificate=_certificate(planner, last, p),
@@ -101,9 +106,14 @@ class _Work:
             self.progress(self.count, self.total)
 
 
-def _certificate(planner: Planner, k: int, p: float) -> Certificate:
-    """How far from optimal the policy of episode k can be, given what was counted in the training episodes."""
+def _certificate(planner: Planner, k: int, p: float) -> Certificate | None:
+    """How far from optimal the policy of episode k can be, given what was counted in the training episodes.
+
+    None where they do not count alike: then they are not taken for draws of one distribution, and nothing is proved.
+    """
     training = planner.training
+    if not training.recency.counts_alike:
+        return None
     agent = UCBVIf(planner.episode(k).system, stationary=training.pooled)
     agent.warm_start(training.disturbances[training.counted_episodes(training.episodes.kinds[k])])
     return agent.certificate(p)
@@ -113,7 +123,11 @@ def _certificate(planner: Planner, k: int, p: float) -> Certificate:
 
 
 def _check_arguments(
-    preset: Preset, episodes: Episodes, train: float, changes: Sequence[dict[str, Any]] | None
+    preset: Preset,
+    episodes: Episodes,
+    train: float,
+    changes: Sequence[dict[str, Any]] | None,
+    half_life: float | None,
 ) -> None:
     if not isinstance(preset, Preset):
         raise TypeError(f"preset is {preset!r:.60}; give one of ucbf.systems, or a subclass of ucbf.systems.Preset")
@@ -128,6 +142,8 @@ def _check_arguments(
             f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(ucbf.data.read_series(...), ...) returns"
         )
     real("train", train, 0, 1, open_low=True)
+    if half_life is not None and half_life != np.inf:
+        real("half_life", half_life, 0, 1e6, open_low=True)
     if changes is not None and len(changes) != len(episodes):
         raise ValueError(f"changes has {len(changes)} entries; give one for each of the {len(episodes)} episodes")
     if episodes.values.shape[1] != preset.n_steps:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ucbf.advice.training import Training
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.disturbance import Disturbance
+from ucbf.laws import Recent
 from ucbf.planning import Plan, endless_mix, plan
 from ucbf.policies import Policy
 from ucbf.system import System
@@ -74,9 +75,15 @@ class Planner:
         return EpisodeAdvice(preset, system, distribution, best, in_words(best), rules, name, kind)
 
     def agent_for(self, k: int) -> UCBVIf:
-        """An agent for episode k. What was learned is its prior, worth as many episodes as it was learned from."""
-        now, weight = self.episode(k), len(self.training.training_episodes)
-        return UCBVIf(now.system, prior=now.distribution, prior_weight=weight)
+        """An agent for episode k. What was learned is its prior, worth as many episodes as it was learned from.
+
+        Where what is recent counts more, so it does for the agent.
+        """
+        now, recency = self.episode(k), self.training.recency
+        if recency.counts_alike:
+            return UCBVIf(now.system, prior=now.distribution, prior_weight=len(self.training.training_episodes))
+        weight = float(self.training.weights.sum())
+        return UCBVIf(now.system, law=Recent(half_life=recency.half_life, prior=now.distribution, prior_weight=weight))
 
     def expected_value(self, start: int) -> float:
         """The mean reward of an episode from this state; where episodes follow each other, of this episode alone."""

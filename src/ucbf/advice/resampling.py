@@ -43,12 +43,17 @@ def estimated_loss(planner: Planner, k: int, start: int, done: Callable[[], None
 
 
 def draw(training: Training, rng: np.random.Generator) -> Numbers:
-    """[n] numbers of training episodes, drawn with replacement; the i-th is of the same kind as training episode i."""
+    """[n] numbers of training episodes, drawn with replacement, by what they count.
+
+    The i-th is of the same kind as training episode i, whose place it takes.
+    """
     kinds = np.array(training.training_episodes.kinds)
     wanted = kinds[: max(MOST_RESAMPLED // training.preset.n_steps, 1)]
     drawn = np.empty(len(wanted), np.int64)
     for kind in dict.fromkeys(wanted.tolist()):
-        drawn[wanted == kind] = rng.choice(np.flatnonzero(kinds == kind), int((wanted == kind).sum()))
+        alike = np.flatnonzero(kinds == kind)
+        shares = None if training.recency.counts_alike else training.weights[alike] / training.weights[alike].sum()
+        drawn[wanted == kind] = rng.choice(alike, int((wanted == kind).sum()), p=shares)
     return drawn
 
 
@@ -83,4 +88,4 @@ def resampled_distribution(
         means = {each: preset.to_units(profile) for each, profile in profiles.items()}
         expected = np.stack([means[training.training_episodes.kinds[k]] for k in counted])
     w = preset.sign * (preset.to_units(training.measured(drawn[counted])) - expected)
-    return empirical_shares(w, preset.system, training.pooled)
+    return empirical_shares(w, preset.system, training.pooled, training.weights[counted])

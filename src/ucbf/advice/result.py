@@ -7,6 +7,7 @@ from typing import Any
 
 from ucbf.advice.judging import Rewards, compare
 from ucbf.advice.planner import EpisodeAdvice, Planner
+from ucbf.advice.recency import Recency
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.controller import Controller
@@ -26,9 +27,10 @@ class Advice:
     rewards: Rewards  # of every policy in the test episodes; empty if there are none
     independence: Independence  # of W from step to step, as tested in the training episodes
     pooled: bool  # whether all steps share one distribution of W
+    recency: Recency  # how much of the past counts
     ongoing: bool  # whether episodes follow each other, so that none has an end to plan for
     value: float  # the reward expected of an episode, on average over the kinds of episodes
-    certificate: Certificate  # a proved bound on how far from optimal the policy of the last episode is
+    certificate: Certificate | None  # a proved bound on how far from optimal the policy of the last episode is, if any
     loss: float  # an estimate of how far it is; 95 % of resampled histories lose less; nan for too few episodes
     start: float  # the first state, for which value, loss and certificate are quoted
     agents: dict[str, UCBVIf] = field(repr=False)  # by the names of ``by_kind``: agents to go on with

@@ -163,8 +163,7 @@ def _rule_line(line: str) -> Line:
 
 
 def _worth(advice: Advice) -> tuple[Line, ...]:
-    amount, certificate = advice.preset.amount_name, advice.certificate
-    bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
+    amount = advice.preset.amount_name
     lost = (
         f"{show_number(advice.loss)} an episode at most, in 95 % of resampled histories."
         if np.isfinite(advice.loss)
@@ -177,10 +176,43 @@ def _worth(advice: Advice) -> tuple[Line, ...]:
             + ("" if advice.ongoing else " The rest at the end of an episode is valued as stated, and no further."),
         ),
         Line(f"Estimated loss from not knowing the law of the {amount} any better", lost),
+        _proved(advice),
+    )
+
+
+def _proved(advice: Advice) -> Line:
+    """The certificate, where there is one."""
+    certificate = advice.certificate
+    if certificate is None:
+        return Line("Proved", "nothing: what is recent counts more, so that the past is not taken for one law.")
+    bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
+    return Line(
+        "Proved, for independent steps",
+        f"with {1 - certificate.p:.0%} probability no policy gets more than {show_number(bound)} an episode above "
+        + ("it." if bound < abs(advice.value) else "it; so few episodes prove next to nothing."),
+    )
+
+
+def _recency(advice: Advice) -> tuple[Line, ...]:
+    """How much of the past counts, and by what score that was chosen."""
+    recency = advice.recency
+    if not recency.scores:
+        if recency.counts_alike:
+            return ()
+        return (Line("", f"An episode counts half as much as one {recency.half_life:g} later, as was chosen."),)
+    best, alike = recency.scores[recency.half_life], recency.scores[np.inf]
+    score = f"the mean logarithm of the likelihood of {show_count(recency.predicted, 'step')}, each predicted"
+    if recency.counts_alike:
+        others = max(value for half_life, value in recency.scores.items() if np.isfinite(half_life))
+        return (
+            Line("", f"All episodes count alike: {alike:.3f}, against {others:.3f} for the best of six half-lives; "
+                 f"{score} from the episodes before it."),
+        )  # fmt: skip
+    return (
         Line(
-            "Proved, for independent steps",
-            f"with {1 - certificate.p:.0%} probability no policy gets more than {show_number(bound)} an episode above "
-            + ("it." if bound < abs(advice.value) else "it; so few episodes prove next to nothing."),
+            "",
+            f"What is recent counts more: an episode half as much as one {recency.half_life:g} later. So it was "
+            f"predicted best: {best:.3f}, against {alike:.3f} if all count alike; {score} from the episodes before it.",
         ),
     )
 
@@ -189,13 +221,14 @@ def _assumptions(advice: Advice) -> tuple[Line, ...]:
     """Independence, and whether the steps share a distribution of W, which takes their spread to be the same."""
     independent = Line("Assumed", f"{advice.independence}.")
     if not advice.pooled:
-        return independent, Line("", "Every step has a law of its own.")
+        return independent, Line("", "Every step has a law of its own."), *_recency(advice)
     spread = spreads(advice)
-    return independent, Line(
+    shared = Line(
         "",
         f"One law serves all steps, around the profile of the {advice.preset.amount_name}: the spread is taken to be "
         f"the same. In the data it is from {spread.min():.3g} to {spread.max():.3g}.",
     )
+    return independent, shared, *_recency(advice)
 
 
 def _judgement(advice: Advice) -> Judgement:

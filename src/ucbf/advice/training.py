@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.advice.recency import Recency, chosen_recency, given_recency
 from ucbf.data import Episodes
 from ucbf.disturbance import Disturbance
 from ucbf.system import System
@@ -35,6 +36,8 @@ class Training:
         Whether all steps share one distribution of W.
     profiles
         The means of the training episodes, where W is measured around them; else empty.
+    recency, weights
+        How much of the past counts, and [n] what each training episode does.
     presets, preset_numbers
         The different presets of the episodes, and [K] the number of each episode's among them.
     """
@@ -46,6 +49,7 @@ class Training:
         train: float,
         pooled: bool | None,
         changes: Sequence[dict[str, Any]] | None,
+        half_life: float | None = np.inf,
     ) -> None:
         self.training_episodes, after = episodes.split(train)
         self.test_episodes = after.part(0, min(len(after), max(MOST_JUDGED // preset.n_steps, 1)))
@@ -53,24 +57,35 @@ class Training:
         self.episodes = episodes.part(0, n + len(self.test_episodes))
         self.changes = changes
         self.preset = preset if changes is None else preset.with_defaults_fixed(changes[:n])
-        fewest = min(kinds.count(kind) for kind in set(kinds))
-        self.pooled = fewest < POOLED_BELOW if pooled is None else pooled
         profile_given = preset.has_profile or any("profile" in change for change in changes or ())
+        self.recency = given_recency(half_life) if half_life is not None else self._chosen_recency(pooled)
+        self.weights = self.recency.weights(n)
+        fewest = min(self.weights[[each == kind for each in kinds]].sum() for kind in set(kinds))
+        self.pooled = bool(fewest < POOLED_BELOW) if pooled is None else pooled
         self.profiles = self.profiles_of(np.arange(n)) if self.pooled and not profile_given else {}
         self.presets, self.preset_numbers = self._presets()
 
     # -- the preset of each episode ---------------------------------------------------------------
 
+    def _chosen_recency(self, pooled: bool | None) -> Recency:
+        """The half-life that the training episodes speak for."""
+        training = self.training_episodes
+        return chosen_recency(np.where(training.outliers, np.nan, training.values), training.kinds, pooled)
+
     def profiles_of(self, which: Numbers) -> Profiles:
-        """The mean of every step over these training episodes, by kind of episode, outliers left out."""
+        """The mean of every step over these training episodes, by kind of episode, outliers left out.
+
+        The i-th counts what training episode i does.
+        """
         outliers, values = self.training_episodes.outliers[which], self.training_episodes.values[which]
         values, kinds = np.where(outliers, np.nan, values), np.array(self.training_episodes.kinds)[which]
+        weights = self.weights[: len(which), None]
         found = {}
         for kind in dict.fromkeys((*self.training_episodes.kinds, *self.test_episodes.kinds)):
-            members = values[kinds == kind]
-            table = members if len(members) >= FEWEST_OF_A_KIND else values
-            n = np.isfinite(table).sum(axis=0)
-            found[kind] = tuple((np.nansum(table, axis=0) / np.maximum(n, 1)).tolist())
+            members = kinds == kind if (kinds == kind).sum() >= FEWEST_OF_A_KIND else np.full(len(kinds), True)
+            table, w = values[members], weights[members]
+            n = (np.isfinite(table) * w).sum(axis=0)
+            found[kind] = tuple((np.nansum(table * w, axis=0) / np.where(n > 0, n, 1)).tolist())
         return found
 
     def _presets(self) -> tuple[list[Preset], Numbers]:
@@ -143,13 +158,18 @@ class Training:
     def distribution(self, kind: str) -> Disturbance:
         """The distribution of W in episodes of a kind, as counted in the training episodes."""
         counted = self.counted_episodes(kind)
-        return empirical_shares(self.disturbances[counted], self.preset_of(counted[-1]).system, self.pooled)
+        system = self.preset_of(counted[-1]).system
+        return empirical_shares(self.disturbances[counted], system, self.pooled, self.weights[counted])
 
 
-def empirical_shares(w: Numbers, system: System, pooled: bool) -> Disturbance:
-    """The share of each possible W among those measured [n, H]: for every step, or one for all steps if pooled."""
+def empirical_shares(w: Numbers, system: System, pooled: bool, weights: NDArray[np.float64]) -> Disturbance:
+    """The share of each possible W among those measured [n, H]: for every step, or one for all steps if pooled.
+
+    weights: [n] what each episode counts
+    """
     index, R = system.bins.index(w), len(system.residuals)
-    rows = 1 if pooled else system.n_steps
-    counts = np.bincount((index + R * (np.arange(system.n_steps) % rows)).ravel(), minlength=rows * R).reshape(rows, R)
+    rows, H = 1 if pooled else system.n_steps, system.n_steps
+    place = (index + R * (np.arange(H) % rows)).ravel()
+    counts = np.bincount(place, np.repeat(weights, H), minlength=rows * R).reshape(rows, R)
     pmf = counts / counts.sum(axis=1, keepdims=True)
     return Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=system.residuals[0])

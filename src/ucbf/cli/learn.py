@@ -47,6 +47,9 @@ class Reading:
     pool
         Learn one distribution for all steps, around the mean of each step. This is the default with fewer than 20
         episodes of a kind to learn from (where an episode is a day, weekdays and weekends are two kinds).
+    half_life
+        After how many episodes one counts half as much as the last. If not given, chosen by what it would have
+        predicted; all count alike unless another is clearly better. inf: all count alike.
     config
         TOML file with costs and sizes, such as order_cost = 150; flags override it.
     out
@@ -60,6 +63,7 @@ class Reading:
     gaps: Literal["refuse", "zero"] = "refuse"
     train: float = 0.7
     pool: bool | None = None
+    half_life: float | None = None
     config: Path | None = None
     out: Path | None = None
 
@@ -128,7 +132,9 @@ def _learn(
         changes = None if prices is None else prices_by_episode(prices, episodes)
         preset = kind(**advice.suggested_parameters(kind, episodes.values, given))
         with progress_bar("steps") as progress:
-            found = advice.learn(preset, episodes, reading.train, reading.pool, changes, progress=progress)
+            found = advice.learn(
+                preset, episodes, reading.train, reading.pool, changes, progress=progress, half_life=reading.half_life
+            )
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     told = advice.sections_of(found, chosen)
