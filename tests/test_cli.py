@@ -369,7 +369,7 @@ try:
     main()
 except SystemExit:
     pass
-print([m for m in "numpy numba scipy matplotlib pyarrow ray gymnasium".split() if m in sys.modules])
+print([m for m in "numpy numba scipy matplotlib pyarrow ray gymnasium jinja2".split() if m in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -50,7 +50,8 @@ def markdown(told: Sections) -> str:
     parts += ["## What it is worth", _bullets([*told.worth, *told.assumptions])]
     parts += [f"## {told.judgement.heading}", told.judgement.sentence]
     if told.judgement.rows:
-        parts.append(markdown_table(list(COLUMNS), [list(row) for row in told.judgement.rows]).strip())
+        rows = [[row.policy, row.reward, f"{row.ahead} {row.interval}".strip()] for row in told.judgement.rows]
+        parts.append(markdown_table(list(COLUMNS), rows).strip())
     return "\n\n".join(parts) + "\n"
 
 

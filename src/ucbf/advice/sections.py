@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,13 +38,22 @@ class Rules:
     lines: tuple[Line, ...]
 
 
+class Compared(NamedTuple):
+    """A row of the comparison, in the order of COLUMNS; the last column has both the difference and its interval."""
+
+    policy: str
+    reward: str
+    ahead: str  # empty for the learned policy itself, as is its interval
+    interval: str
+
+
 @dataclass(frozen=True)
 class Judgement:
     """How the policy did in the episodes that followed."""
 
     heading: str
     sentence: str
-    rows: tuple[tuple[str, str, str], ...] = ()  # cells below COLUMNS, the best policy first
+    rows: tuple[Compared, ...] = ()  # the best policy first
 
 
 @dataclass(frozen=True)
@@ -59,8 +68,9 @@ class Sections:
     judgement: Judgement
     parameters: tuple[Line, ...]  # given and assumed
     assumptions: tuple[Line, ...]
-    data: tuple[str, ...]  # what was read, and what was done to it
-    rows: tuple[str, ...]  # the rest on its rows: from when to when, what was filled in, what is far from all others
+    source: str  # what was read
+    data: tuple[str, ...]  # what was made of it
+    checks: tuple[str, ...]  # what was filled in, and what is far from all others
 
 
 def sections_of(advice: Advice, given: Collection[str] | None = None) -> Sections:
@@ -78,8 +88,9 @@ def sections_of(advice: Advice, given: Collection[str] | None = None) -> Section
         judgement=_judgement(advice),
         parameters=_parameters(advice, given),
         assumptions=_assumptions(advice),
+        source=_source(advice),
         data=_data(advice),
-        rows=_rows(advice),
+        checks=_checks(advice),
     )
 
 
@@ -122,17 +133,22 @@ def _data(advice: Advice) -> tuple[str, ...]:
     return (*said, *series.notes)
 
 
-def _rows(advice: Advice) -> tuple[str, ...]:
+def _source(advice: Advice) -> str:
     series = advice.training.series
-    said = []
-    if series.times is not None:
-        first, last = (_date(str(series.times[i]).replace("T", " ")) for i in (0, -1))
-        said.append(f"The rows go from {first} to {last}.")
+    if series.times is None:
+        return f"Read from {series.source}."
+    first, last = (_date(str(series.times[i]).replace("T", " ")) for i in (0, -1))
+    return f"Read from {series.source}: rows from {first} to {last}."
+
+
+def _checks(advice: Advice) -> tuple[str, ...]:
+    series = advice.training.series
     filled = 0 if series.filled is None else int(series.filled.sum())
-    said.append(f"{show_count(filled, 'value') if filled else 'No value'} filled in.")
     odd = int(outliers(np.concatenate([advice.training.values, advice.test.values])).sum())
-    said.append(f"{show_count(odd, 'value') if odd else 'No value'} far from all others.")
-    return tuple(said)
+    return (
+        f"{show_count(filled, 'value') if filled else 'No value'} filled in.",
+        f"{show_count(odd, 'value') if odd else 'No value'} far from all others.",
+    )
 
 
 def _parameters(advice: Advice, given: Collection[str] | None) -> tuple[Line, ...]:
@@ -244,13 +260,12 @@ def _judgement(advice: Advice) -> Judgement:
     who = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
     if n < FEWEST_EPISODES:
         who = f"So few episodes ({n}) do not settle who is better"
-    cells = tuple((row["policy"], f"{row['reward']:.5g}", _ahead(row)) for row in rows)
-    return Judgement(f"In the {show_count(n, 'episode')} that followed", f"{who}.", cells)
+    return Judgement(f"In the {show_count(n, 'episode')} that followed", f"{who}.", tuple(map(_compared, rows)))
 
 
-def _ahead(row: dict[str, Any]) -> str:
-    """How far the learned policy is ahead of the policy of a row, with the interval."""
-    if row["policy"] == LEARNED:
-        return ""
-    bounds = f"({row['low']:+.4g}, {row['high']:+.4g})" if np.isfinite(row["low"]) else "(unknown)"
-    return f"{row['ahead']:+.4g} {bounds}"
+def _compared(row: dict[str, Any]) -> Compared:
+    policy, reward = row["policy"], f"{row['reward']:.5g}"
+    if policy == LEARNED:
+        return Compared(policy, reward, "", "")
+    interval = f"({row['low']:+.4g}, {row['high']:+.4g})" if np.isfinite(row["low"]) else "(unknown)"
+    return Compared(policy, reward, f"{row['ahead']:+.4g}", interval)

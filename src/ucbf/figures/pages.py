@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from functools import partial
+from textwrap import fill
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from ucbf.advice import Advice, Picture, Pictures
+from ucbf.advice import Advice, EpisodeAdvice, Picture, Pictures
 from ucbf.figures.advice import comparison_panel
 from ucbf.figures.laws import law_panel
 from ucbf.figures.policies import policy_panel, value_panel
+from ucbf.figures.style import name_steps
 
-WIDTH, HEIGHT = 4.6, 3.1  # inches; a phone is about as wide, so that letters keep their size there
+SIZE = 4.6, 3.1  # inches; a phone shows about as many, so that letters keep their size there
+MOST_NAMES = 7  # of steps along an axis
 DPI = 200  # of what is stored as pixels
 # Styles of the page take the place of these colours: it may be dark.
 COLOURS = {
@@ -33,52 +37,78 @@ COLOURS = {
 def page_pictures(advice: Advice) -> Pictures:
     """The pictures of ``ucbf.advice.html``: policies, what states are worth, the learned law, and the comparison."""
     words, amount = advice.policy.words, advice.preset.amount_name
-    policies = {
-        kind: _picture(
-            lambda ax, each=each: policy_panel(ax, each.policy, each.name),  # type: ignore[misc]
-            f"policy-{k}",
-            f"A map of what to do, by {words.step} and {words.state}; the rules beside it say the same.",
+
+    def policy(ax: Axes, each: EpisodeAdvice) -> None:
+        policy_panel(ax, each.policy, each.name)
+        name_steps(ax, each.policy, MOST_NAMES)
+
+    def law(ax: Axes) -> None:
+        law_panel(ax, advice)
+        name_steps(ax, advice.policy, MOST_NAMES)
+
+    return Pictures(
+        policies={
+            kind: _picture(
+                partial(policy, each=each),
+                f"policy-{k}",
+                f"A map of what to do, by {words.step} and {words.state}; the rules beside it say the same.",
+            )
+            for k, (kind, each) in enumerate(advice.by_kind.items())
+        },
+        value=_picture(
+            lambda ax: value_panel(ax, advice.plan, advice.policy, day=advice.last.name),
+            "value",
+            f"Lines: what more {words.state} is worth, at the first {words.step}, in the middle and at the last.",
+        ),
+        law=_picture(
+            law,
+            "law",
+            f"The {amount} that was measured at every {words.step}, as points, over what was learned: the middle, and "
+            "the range from 10 to 90 %.",
+        ),
+        comparison=_picture(
+            lambda ax: comparison_panel(ax, advice),
+            "comparison",
+            "How far the learned policy was ahead of every other, with 95 % intervals; the table has the numbers.",
         )
-        for k, (kind, each) in enumerate(advice.by_kind.items())
-    }
-    value = _picture(
-        lambda ax: value_panel(ax, advice.plan, advice.policy),
-        "value",
-        f"Lines: what more {words.state} is worth, at the first {words.step}, in the middle and at the last.",
+        if advice.rewards
+        else None,
     )
-    law = _picture(
-        lambda ax: law_panel(ax, advice),
-        "law",
-        f"The {amount} that was measured at every {words.step}, as points, over the middle and the range from 10 to 90 "
-        "% of what was learned.",
-    )
-    if not advice.rewards:
-        return Pictures(policies, value, law, None)
-    comparison = _picture(
-        lambda ax: comparison_panel(ax, advice),
-        "comparison",
-        "How far the learned policy was ahead of every other, with 95 % intervals; the table beside it has the numbers.",
-        HEIGHT * 0.8,
-    )
-    return Pictures(policies, value, law, comparison)
 
 
-def _picture(draw: Callable[[Axes], None], name: str, alt: str, height: float = HEIGHT) -> Picture:
-    """One panel as a picture; its title becomes the caption. name: no other picture of the page has it"""
-    with rc_context({"font.size": 10.5, "svg.fonttype": "path"}):
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        figure.patch.set_alpha(0)
+def _picture(draw: Callable[[Axes], None], name: str, alt: str) -> Picture:
+    """One panel as a picture; its title becomes the caption.
+
+    name: begins all ids in the picture, so that no two pictures of a page share one
+    """
+    with rc_context({"font.size": 10.5, "svg.fonttype": "path", "axes.facecolor": "none", "figure.facecolor": "none"}):
+        figure = Figure(figsize=SIZE, layout="constrained")
         ax = figure.subplots()
-        ax.patch.set_alpha(0)
         draw(ax)
         for points in ax.collections:
             if isinstance(points, PathCollection):
                 points.set_rasterized(True)  # thousands of them would make a page of megabytes
         caption = ax.get_title(loc="left")
         ax.set_title("", loc="left")
+        ax.set_ylabel(fill(ax.get_ylabel(), 24))
+        _legend_below(ax, figure)
         content = io.StringIO()
         figure.savefig(content, format="svg", dpi=DPI, metadata={"Date": None})
     return Picture(_inline(content.getvalue(), name), caption, alt)
+
+
+def _legend_below(ax: Axes, figure: Figure) -> None:
+    """Move a legend out of a panel that is too small for it."""
+    inside = ax.get_legend()
+    if inside is None:
+        return
+    inside.remove()
+    handles, labels = ax.get_legend_handles_labels()
+    columns = 3 if len("".join(labels)) < 25 else 2
+    below = figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+    for handle in below.legend_handles:
+        if isinstance(handle, PathCollection):
+            handle.set(alpha=0.9, sizes=[20.0])
 
 
 def _inline(svg: str, name: str) -> str:

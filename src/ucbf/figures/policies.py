@@ -54,14 +54,14 @@ def policy_panel(ax: Axes, policy: Policy, day: str = "", context: int | None = 
     colourbar.set_label(words.action)
 
 
-def value_panel(ax: Axes, plan: Plan, policy: Policy, context: int = 0) -> None:
-    """What states are worth beyond the first, at the first step, in the middle, and at the last."""
+def value_panel(ax: Axes, plan: Plan, policy: Policy, context: int = 0, day: str = "") -> None:
+    """What states are worth beyond the first, at the first step, in the middle, and at the last. day: in the title."""
     H, S = len(policy.actions), policy.system.space.n_states
     v = plan.v[:, context * S : (context + 1) * S]
     for (colour, dashes), h in zip(STYLES, dict.fromkeys((0, H // 2, H - 1)), strict=False):
         label = policy.step_names[h] if policy.words.steps else f"{policy.words.step} {h + 1}"
         ax.plot(policy.states, v[h] - v[h, 0], color=colour, linestyle=dashes, label=label)
     ax.set(xlabel=policy.words.state, ylabel=f"reward expected beyond that of {policy.states[0]:g}")
-    ax.set_title("What a state is worth", loc="left", fontsize=11)
+    ax.set_title(dated("What a state is worth", day), loc="left", fontsize=11)
     ax.legend(frameon=False, fontsize=9)
     quiet(ax)

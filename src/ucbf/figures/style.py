@@ -38,16 +38,16 @@ def plain(label: str) -> str:
     return label.replace("$", r"\$").removeprefix("_")
 
 
-def name_steps(ax: Axes, policy: Policy) -> None:
-    """Name the steps along the x axis, a dozen of them at most."""
+def name_steps(ax: Axes, policy: Policy, most: int = 12) -> None:
+    """Name the steps along the x axis, ``most`` of them at most."""
     names = policy.step_names
-    every = max(1, math.ceil(len(names) / 12))
+    every = max(1, math.ceil(len(names) / most))
     at = range(0, len(names), every)
     ax.set(xticks=[h + 1 for h in at], xticklabels=[names[h] for h in at], xlim=(0.5, len(names) + 0.5))
     if policy.words.steps is None:
         ax.set_xlabel(policy.words.step)
-    if max(len(names[h]) for h in at) > 4 and len(at) > 8:
-        ax.tick_params(axis="x", labelrotation=60)
+    crowded = max(len(names[h]) for h in at) > 4 and len(at) > 8
+    ax.tick_params(axis="x", labelrotation=60 if crowded else 0)
 
 
 def dated(title: str, day: str) -> str:
