@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.laws.levels import Levels, LevelSettings
-from ucbf.rolling import best_order
+from ucbf.rolling import best_order, plain_terms
 from ucbf.suppliers import Belief, Supplier, believe
 
 PATHS = 256  # sampled futures for each order
@@ -102,7 +102,7 @@ class Policy:
     """Orders for one item from what it is told and sees."""
 
     def __init__(self, told: Instance, periods: int, variant: Variant, rng: np.random.Generator) -> None:
-        self.profit, self.holding, self.periods = told.profit, told.holding, periods
+        self.terms, self.periods = plain_terms(told.profit, told.holding), periods
         self.variant, self.rng = variant, rng
         lost = {} if variant.gives_up else {"lost": 1e-9}
         self.supplier = Supplier(told.promised, **lost)
@@ -126,8 +126,8 @@ class Policy:
         found = best_order(
             stock, [open_orders[u] for u in waited], [t - u for u in waited], belief, demand,
             self.rng.permutation(even), self.rng.random((PATHS, len(waited) + steps)),
-            profit=self.profit, holding=self.holding)  # fmt: skip
-        return int(found.quantity + 0.5)
+            self.terms)  # fmt: skip
+        return int(found.quantity)
 
 
 def play(instance: Instance, variant: Variant, seed: int, number: int) -> tuple[float, list[int]]:

@@ -3,9 +3,10 @@ import itertools
 import numpy as np
 import pytest
 
-from ucbf.kernels.rolling import Rollout, projected, value
-from ucbf.rolling import best_order
-from ucbf.suppliers import Belief
+import ucbf
+from ucbf.kernels.rolling import Rollout, projected, sized, step_value, target, value
+from ucbf.rolling import Rolling, best_order, plain_terms, terms_of
+from ucbf.suppliers import Belief, Supplier
 
 
 def certain(lag):
@@ -20,7 +21,7 @@ def order(stock, quantities, ages, belief, demand, profit=3.0, holding=1.0, **mo
     rng = np.random.default_rng(0)
     return best_order(
         stock, quantities, ages, belief, demand, rng.random(len(demand)),
-        rng.random((len(demand), len(ages) + demand.shape[1])), profit=profit, holding=holding, **more
+        rng.random((len(demand), len(ages) + demand.shape[1])), plain_terms(profit, holding), **more
     )  # fmt: skip
 
 
@@ -58,9 +59,10 @@ def test_the_value_of_a_path_by_hand():
     # step 2: 5 arrive, sells 5: 15
     found = certain(1)
     rollout = Rollout(
-        stock=2.0, quantities=np.array([3.0]), ages=np.array([1]), demand=np.array([[4.0, 2.0, 5.0]]),
+        shelf=np.array([2.0]), quantities=np.array([3.0]), ages=np.array([1]), demand=np.array([[4.0, 2.0, 5.0]]),
         fates=found.fates([1], 3, np.zeros(1), np.zeros((1, 4))), kept=np.array([1]), arrivals=found.arrivals(),
-        mean=np.array([4.0, 2.0, 5.0]), lag=1, profit=3.0, holding=1.0,
+        mean=np.array([4.0, 2.0, 5.0]), lag=1, batch=0.0,
+        terms=plain_terms(3.0, 1.0),
     )  # fmt: skip
     assert value(rollout, 1.0, 1.0) == pytest.approx(11 + 6 + 15)
     # first order 3: step 1 has 1 + 3, keeps 2 (cost 2); projected 2, so that step 1 orders 3
@@ -88,6 +90,121 @@ def test_a_dearer_shortage_means_a_larger_order():
 
 def test_refusals():
     with pytest.raises(ValueError, match="one for each open order and each step"):
-        best_order(0, [], [], certain(0), np.ones((2, 3)), [0, 0], np.ones((2, 2)), profit=1, holding=1)
+        best_order(0, [], [], certain(0), np.ones((2, 3)), [0, 0], np.ones((2, 2)), plain_terms(1, 1))
     with pytest.raises(ValueError, match="give one age for each open order"):
         order(0, [1], [], certain(0), np.ones((2, 3)))
+
+
+# -- the terms of a store -------------------------------------------------------------------------------------------
+
+STORE = ucbf.systems.Inventory(
+    price=7, unit_cost=3, order_cost=5, holding=0.5, penalty=2, waste=1.5, lead_time=2, pack=6, min_order=10, review=2,
+    max_order=30, max_demand=40, capacity=60,
+)  # fmt: skip
+
+
+def test_orders_are_whole_packs_and_not_too_small():
+    terms = terms_of(STORE)  # packs of 6, at least 10, so 12, 18, 24, 30
+    found = [sized(terms, q) for q in (0, 4.9, 5, 12, 14.9, 15, 29, 300, -4)]
+    assert found == [0, 0, 12, 12, 12, 18, 30, 30, 0]
+    assert sized(plain_terms(1, 1), 2.5) == 3
+
+
+def test_a_step_by_hand():
+    # 4 on the shelf, 9 asked for, 12 ordered: 4 sold, 5 missing: 7 * 4 - 2 * 5 - 3 * 12 - 5
+    shelf = np.array([4.0])
+    assert step_value(terms_of(STORE), shelf, 12.0, 9.0) == 28 - 10 - 36 - 5
+    assert shelf[0] == 0
+    # 9 on the shelf, 4 asked for: 28 - 0.5 * 5
+    shelf = np.array([9.0])
+    assert step_value(terms_of(STORE), shelf, 0.0, 4.0) == 28 - 2.5
+
+
+def test_a_step_in_which_customers_wait_by_hand():
+    # Owed 2, 9 asked for: all 9 are paid for, 11 are owed: 7 * 9 - 2 * 11
+    terms, shelf = terms_of(STORE.replace(backlog=20)), np.array([-2.0])
+    assert step_value(terms, shelf, 0.0, 9.0) == 63 - 22
+    assert shelf[0] == -11
+
+
+def test_stock_that_ages_by_hand():
+    # 2 keep this step only, 6 one more, 3 two more; 1 is asked for: 1 of the oldest is sold, 1 thrown away.
+    terms, shelf = terms_of(STORE.replace(shelf_life=3)), np.array([2.0, 6.0, 3.0])
+    assert step_value(terms, shelf, 0.0, 1.0) == 7 - 0.5 * 9 - 1.5
+    assert shelf.tolist() == [6.0, 3.0, 0.0]
+
+
+def test_last_in_first_out_sells_what_is_fresh():
+    terms, shelf = terms_of(STORE.replace(shelf_life=3, issue="last")), np.array([2.0, 6.0, 3.0])
+    paid = step_value(terms, shelf, 0.0, 4.0)  # the 3 fresh ones and 1 of the 6; the 2 are thrown away
+    assert shelf.tolist() == [5.0, 0.0, 0.0]
+    assert paid == 28 - 2.5 - 3
+
+
+def test_what_is_left_and_under_way_after_the_last_step_is_worth_its_cost():
+    # lag 2, two steps: stock 10, nothing asked for; 12 ordered now come after the end.
+    terms, found = terms_of(STORE), certain(2)
+    rollout = Rollout(
+        shelf=np.array([10.0]), quantities=np.zeros(0), ages=np.zeros(0, np.int64), demand=np.zeros((1, 2)),
+        fates=found.fates([], 2, np.zeros(1), np.zeros((1, 2))), kept=np.array([1]), arrivals=found.arrivals(),
+        mean=np.zeros(2), lag=2, batch=0.0, terms=terms,
+    )  # fmt: skip
+    # holding 2 * 5, the order 36 + 5, and 3 * (10 + 12) at the end
+    assert value(rollout, 12.0, 1.0) == -10 - 41 + 66
+    assert target(rollout._replace(mean=np.array([1.0, 2.0, 4.0, 8.0])), 0, 0.5) == 0.5 * (
+        4 + 8
+    )  # until the next review
+
+
+def test_between_reviews_nothing_is_ordered():
+    orders = Rolling(STORE)
+    for demand in (9, 12, 10):
+        orders.observe(demand)
+    assert orders.t == 3
+    assert orders.order(0).quantity == 0  # reviews are at steps 0, 2, 4
+    orders.observe(11)
+    assert orders.order(0).quantity > 0
+
+
+def test_the_same_history_gives_the_same_order_and_seasons_matter():
+    def one(season=None):
+        orders = Rolling(STORE.replace(review=1, pack=1, min_order=0), season=season)
+        for t in range(28):
+            orders.observe(10.0 * (3 if t % 7 == 5 else 1))
+        return orders
+
+    assert one().order(3, [(6, 1)]) == one().order(3, [(6, 1)])
+    season = np.array([1, 1, 1, 1, 1, 3, 1.0])
+    found = one(season).forecast(7)
+    np.testing.assert_allclose(found.mean(axis=0), 10 * season, rtol=0.1)
+    with pytest.raises(ValueError, match="one factor above 0"):
+        Rolling(STORE, season=[0, 1])
+
+
+def test_a_step_that_sold_out_counts_for_more_than_it_sold():
+    plain, told = Rolling(STORE), Rolling(STORE)
+    for demand in (20, 22, 18, 21, 19, 20):
+        plain.observe(demand)
+        told.observe(demand)
+    plain.observe(5)
+    told.observe(5, sold_out=True)
+    assert told.forecast(1).mean() > plain.forecast(1).mean() + 3
+
+
+def test_overdue_orders_are_given_up_when_the_supplier_may_lose_them():
+    orders = Rolling(STORE.replace(review=1, pack=1, min_order=0), supplier=Supplier(2))
+    for t in range(20):
+        orders.observe(10, lags=[2] if t > 2 else [])
+    waiting, overdue = (orders.order(0, [(60, age)]).quantity for age in (1, 6))
+    assert overdue > waiting
+
+
+def test_what_rolling_orders_do_not_know_is_refused():
+    with pytest.raises(ValueError, match="one supplier, one unit cost and no storage"):
+        Rolling(STORE.replace(storage=1))
+    with pytest.raises(TypeError, match="give a ucbf.systems.Inventory"):
+        Rolling(ucbf.systems.Queue())
+    with pytest.raises(ValueError, match="shelf has 1 entries; give 3"):
+        best_order(
+            4.0, [], [], certain(0), np.ones((2, 3)), [0, 0], np.ones((2, 3)), terms_of(STORE.replace(shelf_life=3))
+        )

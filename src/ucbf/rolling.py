@@ -14,14 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import real
-from ucbf.kernels.rolling import Rollout, search
-from ucbf.suppliers import Belief
+from ucbf.checks import numbers, real, whole
+from ucbf.kernels.rolling import Rollout, Terms, search
+from ucbf.laws.levels import Levels
+from ucbf.suppliers import Belief, Supplier, believe
+from ucbf.systems.inventory import Inventory
 
+Floats = NDArray[np.float64]
+BEYOND = 5  # steps looked ahead after the one in which an order is promised
 COVERS = tuple(round(0.4 + 0.2 * i, 1) for i in range(10))  # 0.4, 0.6, ..., 2.2
 
 
@@ -35,26 +40,26 @@ class Order:
 
 
 def best_order(
-    stock: float, quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: ArrayLike,
-    hypothesis: ArrayLike, uniforms: ArrayLike, *, profit: float, holding: float,
+    shelf: ArrayLike, quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: ArrayLike,
+    hypothesis: ArrayLike, uniforms: ArrayLike, terms: Terms, *,
     covers: Sequence[float] = COVERS, step: float = 0.25,
 ) -> Order:  # fmt: skip
     """The order that earns most over N paths of n steps.
 
     Parameters
     ----------
-    stock
-        On the shelf before this period's arrivals.
+    shelf
+        What is there before this step's arrivals; where stock ages [life], by the steps it still keeps.
     quantities, ages
         Of the O open orders, [O] each.
     belief
         What is known of lead times.
     demand
-        [N, n] sampled demands of this period and the next n - 1.
+        [N, n] sampled demands of this step and the next n - 1.
     hypothesis, uniforms
         [N] and [N, O + n] uniform draws, from which lead times are made.
-    profit, holding
-        Of a unit sold; of a unit left at the end of a period.
+    terms
+        What is earned and paid, and which orders there are.
     covers
         Multiples tried for later orders.
     step
@@ -67,9 +72,13 @@ def best_order(
         raise ValueError(f"uniforms has shape {draws.shape}; give {need}: one for each open order and each step")
     if len(quantities) != len(ages):
         raise ValueError(f"{len(quantities)} quantities and {len(ages)} ages; give one age for each open order")
+    stock = np.atleast_1d(np.asarray(shelf, float))
+    if len(stock) != max(terms.life, 1):
+        raise ValueError(f"shelf has {len(stock)} entries; give {max(terms.life, 1)}: one for each step that it keeps")
     mean = paths.mean(axis=0)
+    dear = 2 * terms.order_cost * float(mean.mean()) / terms.holding if terms.holding > 0 else 0.0
     rollout = Rollout(
-        stock=real("stock", stock, 0),
+        shelf=stock,
         quantities=np.asarray(quantities, float),
         ages=np.asarray(ages, np.int64),
         demand=paths,
@@ -78,8 +87,154 @@ def best_order(
         arrivals=belief.arrivals(),
         mean=mean,
         lag=int(belief.expected_lag() + 0.5),
-        profit=real("profit", profit, 0),
-        holding=real("holding", holding, 0),
+        batch=dear**0.5,
+        terms=terms,
     )
-    quantity, cover, value = search(rollout, np.asarray(covers, float), max(1.0, step * float(mean[0])))
+    quantity, cover, value = search(rollout, np.asarray(covers, float), max(terms.grain, step * float(mean[0])))
     return Order(float(quantity), float(cover), float(value))
+
+
+def plain_terms(profit: float, holding: float) -> Terms:
+    """A store that earns so much with each unit sold, and pays for each unit left; what is left at the end is lost."""
+    return Terms(
+        price=real("profit", profit, 0), unit_cost=0.0, order_cost=0.0, holding=real("holding", holding, 0),
+        penalty=0.0, waste=0.0, left=0.0, grain=1.0, least=0.0, most=np.inf, review=1, since=0, life=0, lifo=0, waits=0,
+    )  # fmt: skip
+
+
+def terms_of(shop: Inventory, since: int = 0) -> Terms:
+    """The terms of a preset. A unit left after the paths is worth what it cost, so that nobody sells out for the end.
+
+    since: steps since the last one at which orders could be placed
+    """
+    if shop.fast_cost is not None or shop.price_breaks is not None or shop.storage:
+        raise ValueError("rolling orders know one supplier, one unit cost and no storage; leave out the others")
+    grain = shop.unit if shop.pack is None else shop.pack
+    return Terms(
+        price=shop.price,
+        unit_cost=shop.unit_cost,
+        order_cost=shop.order_cost,
+        holding=shop.holding,
+        penalty=shop.penalty,
+        waste=shop.waste,
+        left=shop.unit_cost,
+        grain=grain,
+        least=shop.min_order,
+        most=np.inf if shop.max_order is None else shop.max_order,
+        review=shop.review,
+        since=since,
+        life=shop.shelf_life or 0,
+        lifo=int(shop.issue == "last"),
+        waits=int(shop.backlog > 0),
+    )
+
+
+class Rolling:
+    """Orders for a store whose demand drifts and whose supplier takes time: decided anew at every step.
+
+    What the steps ahead may bring is sampled from :class:`ucbf.laws.levels.Levels`, when orders will come from
+    :func:`ucbf.suppliers.believe`; the order is the best over these paths (:func:`best_order`). The same history gives
+    the same order.
+
+    Parameters
+    ----------
+    shop
+        Costs and sizes; its ``lead_time`` is what the supplier promises. Capacity and max_demand play no part.
+    season
+        [period] the demand expected at each step of a period, as a multiple of its mean; None: all alike.
+    supplier
+        What is believed of lead times before the first order; None: that the promise is kept, always.
+    first
+        The step of the period, from 0, of the first demand.
+    paths
+        How many futures are sampled.
+    seed
+        Of the draws.
+
+    Examples
+    --------
+    >>> import ucbf
+    >>> shop = ucbf.systems.Inventory(lead_time=3, pack=6, price=5, unit_cost=2, holding=0.1)
+    >>> orders = Rolling(shop)
+    >>> for demand in (9, 12, 10, 8, 11, 10): orders.observe(demand)
+    >>> orders.order(stock=20, under_way=[(12, 1)]).quantity % 6
+    0.0
+    """
+
+    def __init__(
+        self,
+        shop: Inventory,
+        *,
+        season: ArrayLike | None = None,
+        supplier: Supplier | None = None,
+        first: int = 0,
+        paths: int = 256,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(shop, Inventory):
+            raise TypeError(f"shop is {shop!r:.60}; give a ucbf.systems.Inventory")
+        self.shop, self.paths, self.seed = shop, whole("paths", paths, 8, 100_000), whole("seed", seed, 0)
+        self.season = np.ones(1) if season is None else numbers("season", season)
+        if self.season.ndim != 1 or not (self.season > 0).all():
+            raise ValueError(f"season is {season!r:.60}; give one factor above 0 for each step of a period")
+        self.supplier = Supplier(shop.lead_time, trust=1.0) if supplier is None else supplier
+        self.levels, self.lags = Levels(), list[int]()
+        self.t = whole("first", first, 0)  # the step to come
+        self._first = self.t
+        terms_of(shop)
+
+    def observe(self, demand: float, lags: Sequence[int] = (), sold_out: bool = False) -> None:
+        """Take in a step: its demand, and the lead times of the orders that came in it.
+
+        sold_out: demand is what was sold, and more was asked for; what is expected of such a demand is taken in
+        """
+        given = real("demand", demand, 0)
+        if sold_out and self.levels.seen:
+            drawn = self.forecast(1)[:, 0]
+            above = drawn[drawn >= given]
+            given = float(above.mean()) if len(above) else given
+        self.levels.add(given / self._factor(self.t))
+        self.lags.extend(whole("lag", lag, 0) for lag in lags)
+        self.t += 1
+
+    def _factor(self, t: int) -> float:
+        return float(self.season[t % len(self.season)])
+
+    def forecast(self, steps: int) -> Floats:
+        """[paths, steps] sampled demands of the steps to come."""
+        rng = np.random.default_rng([self.seed, self.t, 0])
+        even = (np.arange(self.paths) + rng.random()) / self.paths
+        drawn = self.levels.paths(even, rng.standard_normal((self.paths, 2 + 2 * steps)))
+        moved: Floats = drawn * np.array([self._factor(self.t + k) for k in range(steps)])
+        return moved
+
+    @property
+    def look_ahead(self) -> int:
+        """How many steps are looked ahead: until what is ordered now has come, and BEYOND, and two reviews."""
+        return self.supplier.promised + 1 + max(BEYOND, 2 * self.shop.review)
+
+    def order(self, stock: Any, under_way: Sequence[tuple[float, int]] = ()) -> Order:
+        """The order to place now.
+
+        Parameters
+        ----------
+        stock
+            On the shelf, before what comes today; where stock ages, [life] by the steps that it still keeps, the oldest
+            first. Below 0: owed.
+        under_way
+            (quantity, age) of every order that has not come: age 1 was placed the step before.
+        """
+        terms, steps = terms_of(self.shop, (self.t - self._first) % self.shop.review), self.look_ahead
+        ages = [whole("age", age, 1) for _, age in under_way]
+        belief = believe(self.supplier, self.lags, ages)
+        waited = [(real("quantity", q, 0), age) for q, age in under_way if age <= self.supplier.n_lags]
+        shelf = np.atleast_1d(numbers("stock", stock)).astype(float)
+        if terms.life and len(shelf) == 1:
+            shelf = np.append(np.zeros(terms.life - 1), shelf)  # all of it fresh
+        rng = np.random.default_rng([self.seed, self.t, 1])
+        told = rng.permutation((np.arange(self.paths) + rng.random()) / self.paths)
+        uniforms = rng.random((self.paths, len(waited) + steps))
+        return best_order(
+            shelf, [q for q, _ in waited], [age for _, age in waited], belief, self.forecast(steps), told, uniforms,
+            terms,
+        )  # fmt: skip
