@@ -26,8 +26,8 @@ class Pictures:
     """The pictures of a page."""
 
     policies: Mapping[str, Picture]  # by the keys of ``Advice.by_kind``
-    value: Picture
-    law: Picture
+    value: Picture | None
+    law: Picture | None
     comparison: Picture | None  # None where nothing followed
 
 

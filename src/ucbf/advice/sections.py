@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
 from ucbf.advice.result import Advice
 from ucbf.advice.wording import show_count, show_number
+from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
+from ucbf.systems.base import Preset
 
 CAVEATS, NO_CAVEATS = "Read this first", "Nothing that was checked speaks against this advice."
 COLUMNS = ("policy", "reward an episode", "learned is ahead by (95 %)")
@@ -73,6 +75,25 @@ class Sections:
     checks: tuple[str, ...]  # what was filled in, and what is far from all others
 
 
+class Judged(Protocol):
+    """What all advice has: learned from the first episodes of a series, and judged by the others."""
+
+    @property
+    def preset(self) -> Preset:
+        """The system."""
+
+    @property
+    def training(self) -> Episodes:
+        """Learned from."""
+
+    @property
+    def test(self) -> Episodes:
+        """Judged by."""
+
+    def comparison(self) -> list[dict[str, Any]]:
+        """A row for each policy."""
+
+
 def sections_of(advice: Advice, given: Collection[str] | None = None) -> Sections:
     """What is said of a piece of advice.
 
@@ -81,20 +102,20 @@ def sections_of(advice: Advice, given: Collection[str] | None = None) -> Section
     caveats = tuple(find_caveats(advice))
     return Sections(
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
-        verdict=_verdict(advice, len(caveats)),
+        verdict=verdict_on(advice, len(caveats)),
         caveats=caveats,
         rules=_rules(advice),
         worth=_worth(advice),
-        judgement=_judgement(advice),
-        parameters=_parameters(advice, given),
+        judgement=judgement_on(advice),
+        parameters=parameter_lines(advice, given),
         assumptions=_assumptions(advice),
-        source=_source(advice),
-        data=_data(advice),
-        checks=_checks(advice),
+        source=source_line(advice),
+        data=data_lines(advice),
+        checks=check_lines(advice),
     )
 
 
-def _verdict(advice: Advice, caveats: int) -> str:
+def verdict_on(advice: Judged, caveats: int) -> str:
     """How it compares with simple rules, and whether something speaks against it, in a line."""
     rules, n = [row for row in advice.comparison() if row["policy"] not in (LEARNED, STILL_LEARNING)], len(advice.test)
     better = [row["policy"] for row in rules if row["high"] < 0]
@@ -113,7 +134,8 @@ def _verdict(advice: Advice, caveats: int) -> str:
     return said + (f" {show_count(caveats, 'thing')} to read first." if caveats else "")
 
 
-def _data(advice: Advice) -> tuple[str, ...]:
+def data_lines(advice: Judged) -> tuple[str, ...]:
+    """The rows, how they were cut into episodes, and what was left out or rounded."""
     preset, training, test, series = advice.preset, advice.training, advice.test, advice.training.series
     last = (test if len(test) else training).starts[-1]
     said = [
@@ -133,7 +155,8 @@ def _data(advice: Advice) -> tuple[str, ...]:
     return (*said, *series.notes)
 
 
-def _source(advice: Advice) -> str:
+def source_line(advice: Judged) -> str:
+    """Where the series comes from, and when it was."""
     series = advice.training.series
     if series.times is None:
         return f"Read from {series.source}."
@@ -141,7 +164,8 @@ def _source(advice: Advice) -> str:
     return f"Read from {series.source}: rows from {first} to {last}."
 
 
-def _checks(advice: Advice) -> tuple[str, ...]:
+def check_lines(advice: Judged) -> tuple[str, ...]:
+    """How many values were filled in, or are far from all others."""
     series = advice.training.series
     filled = 0 if series.filled is None else int(series.filled.sum())
     odd = int(outliers(np.concatenate([advice.training.values, advice.test.values])).sum())
@@ -151,7 +175,8 @@ def _checks(advice: Advice) -> tuple[str, ...]:
     )
 
 
-def _parameters(advice: Advice, given: Collection[str] | None) -> tuple[Line, ...]:
+def parameter_lines(advice: Judged, given: Collection[str] | None) -> tuple[Line, ...]:
+    """The parameters that were given, and those that were assumed."""
     preset = advice.preset
     chosen = {name: name in given if given is not None else True for name in preset.stated_parameters()}
     said = [Line("", f"With {', '.join(preset.describe(n) for n, mine in chosen.items() if mine) or 'nothing given'}.")]
@@ -247,7 +272,8 @@ def _assumptions(advice: Advice) -> tuple[Line, ...]:
     return independent, shared, *_recency(advice)
 
 
-def _judgement(advice: Advice) -> Judgement:
+def judgement_on(advice: Judged) -> Judgement:
+    """Who did better, and who worse, in the episodes that followed."""
     rows, n = advice.comparison(), len(advice.test)
     if not rows:
         return Judgement("Judged by", "Nothing: all episodes were learned from.")

@@ -1,0 +1,131 @@
+"""What is said of orders that are decided anew at every step, as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
+from ucbf.advice.ordering import OrderAdvice
+from ucbf.advice.sections import (
+    Line,
+    Rules,
+    Sections,
+    check_lines,
+    data_lines,
+    judgement_on,
+    parameter_lines,
+    source_line,
+    verdict_on,
+)
+from ucbf.advice.wording import show_count, show_number
+from ucbf.data.outliers import outliers
+
+NOT_USED = ("capacity", "max_demand", "discount", "salvage")  # of the parameters of a store
+
+
+def order_sections(advice: OrderAdvice, given: Collection[str] | None = None) -> Sections:
+    """What is said of orders. given: the parameters that the user chose; the others are listed as assumed."""
+    caveats = _caveats(advice, given)
+    return Sections(
+        title=f"{advice.shop.kind.capitalize()}: orders from {advice.training.series.source}",
+        verdict=verdict_on(advice, len(caveats)),
+        caveats=caveats,
+        rules=(Rules("", "", _now(advice)),),
+        worth=_worth(advice),
+        judgement=judgement_on(advice),
+        parameters=parameter_lines(advice, given),
+        assumptions=_assumptions(advice),
+        source=source_line(advice),
+        data=data_lines(advice),
+        checks=check_lines(advice),
+    )
+
+
+def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, ...]:
+    """What speaks against it, the gravest first."""
+    found, rows = [], {row["policy"]: row for row in advice.comparison()}
+    better = [row for name, row in rows.items() if name != LEARNED and row["high"] < 0]
+    if better and len(advice.test) >= FEWEST_EPISODES:
+        rule = better[0]
+        found.append(
+            f"A simple rule did better: {rule['policy']} got {show_number(rule['reward'])} an episode and the learned "
+            f"orders {show_number(rows[LEARNED]['reward'])}. Use the rule unless you know why."
+        )
+    unused = [name for name in NOT_USED if given is not None and name in given]
+    if unused:
+        found.append(f"Given, and not used where orders take time: {', '.join(unused)}.")
+    if advice.shop.review > 1:
+        found.append(
+            f"Orders are placed at every {advice.shop.review} steps, counted from the first row of the series."
+        )
+    amounts = np.concatenate([advice.training.values, advice.test.values])
+    odd = outliers(amounts)
+    if odd.any():
+        named = [f"{amounts[k, h]:g} in {advice.training.place(k, h)}" for k, h in np.argwhere(odd)[:5]]
+        found.append(f"Far from all others: demand {', '.join(named)}. Correct what is a mistake.")
+    if len(advice.training) < FEWEST_EPISODES:
+        found.append(f"Learned from {show_count(len(advice.training), 'episode')}: take it as a first guess.")
+    return tuple(found)
+
+
+def _now(advice: OrderAdvice) -> tuple[Line, ...]:
+    """What to order in the step after the series, and what the steps after it may ask for."""
+    shop, ahead = advice.shop, advice.forecast(advice.shop.lead_time + advice.shop.review)
+    mean = sum(row["mean"] for row in ahead)
+    stocks = sorted({float(shop.to_units(share * mean) * shop.unit) for share in (0, 0.25, 0.5, 0.75, 1.0, 1.25)})
+    said = [
+        Line(
+            "After the last row",
+            "with nothing under way, order "
+            + ", ".join(f"{advice.order(stock):g} if {stock:g} are in stock" for stock in stocks)
+            + ". What is under way counts too: ask every morning.",
+        ),
+        Line(
+            "Expected demand",
+            f"{show_number(mean)} in the {show_count(len(ahead), 'step')} until an order of the next review comes; "
+            f"the first of them {show_number(ahead[0]['mean'])} (80 %: {show_number(ahead[0]['low'])} to "
+            f"{show_number(ahead[0]['high'])}).",
+        ),
+    ]
+    return tuple(said)
+
+
+def _worth(advice: OrderAdvice) -> tuple[Line, ...]:
+    if LEARNED not in advice.played:
+        return (Line("", "Not judged: all episodes were learned from."),)
+    ours = advice.played[LEARNED]
+    return (
+        Line("Came of it", f"{show_number(float(advice.rewards[LEARNED].mean()))} an episode in those that followed."),
+        Line(
+            "Service",
+            f"{ours.fill_rate:.1%} of the demand was met at once; in {ours.in_stock_rate:.1%} of the steps all of it.",
+        ),
+        Line("On the shelf", f"{show_number(float(ours.left.mean()))} at the end of a step, on average."),
+        Line("Proved", "nothing: demand may drift, and orders are decided over sampled futures."),
+    )
+
+
+def _assumptions(advice: OrderAdvice) -> tuple[Line, ...]:
+    without, with_season = advice.season_scores
+    said = [
+        Line(
+            "Forecast",
+            "a mixture of levels that forget at different rates, weighed by what they predicted; made anew at every "
+            "step from the demands before it.",
+        )
+    ]
+    if np.isfinite(without):
+        used = (
+            "Steps of an episode differ" if advice.season is not None else "Steps of an episode are taken to be alike"
+        )
+        said.append(
+            Line(
+                "",
+                f"{used}: the mean error of a step, predicted from the episodes before it, is {with_season:.4g} with "
+                f"factors for the steps and {without:.4g} without.",
+            )
+        )
+    said.append(Line("Assumed", f"orders come after {show_count(advice.shop.lead_time, 'step')}, as promised."))
+    return tuple(said)

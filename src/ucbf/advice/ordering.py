@@ -1,0 +1,282 @@
+"""Orders that take time, from a series of demand: a store run forward with rolling orders, and with simple rules."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.advice.judging import LEARNED, Rewards, compare
+from ucbf.checks import real
+from ucbf.data import Episodes
+from ucbf.kernels.rolling import sized, step_value
+from ucbf.rolling import Rolling, terms_of
+from ucbf.run import Progress
+from ucbf.suppliers import Supplier
+from ucbf.systems.inventory import Inventory
+
+Floats = NDArray[np.float64]
+COVERS = np.linspace(0.5, 3.0, 26)  # tried for base-stock levels: multiples of the demand until the next order comes
+MOST_PLAYED = 1500  # steps of the test episodes
+FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
+SHRUNK = 4.0  # episodes that "no season" is worth
+
+
+class Rule(Protocol):
+    """A way to order: told the step, what is on the shelf, and by their steps the orders under way."""
+
+    def __call__(self, t: int, shelf: Floats, under_way: dict[int, float], /) -> float:
+        """What to order."""
+
+    def seen(self, demand: float, /) -> None:
+        """Told every demand, after its step."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a policy, step by step."""
+
+    reward: Floats  # [T]
+    demand: Floats  # [T]
+    sold: Floats  # [T]
+    orders: Floats  # [T]
+    left: Floats  # [T] on the shelf at the end of each step
+
+    @property
+    def fill_rate(self) -> float:
+        """The share of the demand that was met at once."""
+        return float(self.sold.sum() / self.demand.sum()) if self.demand.sum() else 1.0
+
+    @property
+    def in_stock_rate(self) -> float:
+        """The share of the steps in which all that was asked for was there."""
+        return float((self.sold >= self.demand - 1e-9).mean()) if len(self.demand) else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class OrderAdvice:
+    """What to order, what was learned of demand and how the orders did in the episodes that followed."""
+
+    shop: Inventory
+    training: Episodes
+    test: Episodes
+    season: Floats | None  # [H] factors of the steps; None if they predict no better
+    season_scores: tuple[
+        float, float
+    ]  # mean absolute error of the next step in the training episodes, without and with
+    rolling: Rolling = field(repr=False)  # has seen the whole series
+    played: dict[str, Played] = field(repr=False)  # by policy, in the test episodes
+
+    @property
+    def preset(self) -> Inventory:
+        """The store."""
+        return self.shop
+
+    @property
+    def rewards(self) -> Rewards:
+        """By policy: [K] of the test episodes."""
+        H = self.training.values.shape[1]
+        return {name: played.reward.reshape(-1, H).sum(axis=1) for name, played in self.played.items()}
+
+    def comparison(self) -> list[dict[str, Any]]:
+        """A row for each policy: its mean reward in an episode, and how much more the learned one gets, with 95 %."""
+        return compare(self.rewards)
+
+    def order(self, stock: Any, under_way: Sequence[tuple[float, int]] = ()) -> float:
+        """What to order in the step after the series: :meth:`ucbf.rolling.Rolling.order`."""
+        return self.rolling.order(stock, under_way).quantity
+
+    def forecast(self, steps: int) -> list[dict[str, float]]:
+        """The demand of the steps to come: the mean, and the 10 % and 90 % quantiles."""
+        paths = self.rolling.forecast(steps)
+        low, high = np.quantile(paths, [0.1, 0.9], axis=0)
+        return [
+            {"step": k + 1, "mean": float(paths[:, k].mean()), "low": float(low[k]), "high": float(high[k])}
+            for k in range(steps)
+        ]
+
+
+def learn_orders(
+    shop: Inventory,
+    episodes: Episodes,
+    train: float = 0.7,
+    supplier: Supplier | None = None,
+    progress: Progress | None = None,
+) -> OrderAdvice:
+    """Order for a store whose orders take time, whose stock ages or that is reviewed now and then, demand as it comes.
+
+    Nothing is fitted to the test episodes: at every step the forecast is made from the demands before it, and so is the
+    order (:class:`ucbf.rolling.Rolling`). The rules that it is compared with are told the same.
+
+    Parameters
+    ----------
+    shop
+        Costs, lead time, packs, reviews, shelf life. Its capacity and max_demand play no part.
+    episodes
+        The demand, cut into episodes (:func:`ucbf.data.episodes`): weeks, say, which give the season its steps.
+    train
+        The share of the episodes from which the season and the base-stock level are learned. The others judge.
+    supplier
+        What is believed of lead times; None: that the promise is kept.
+    progress
+        Called with (steps of work done, steps of work).
+    """
+    if not isinstance(shop, Inventory):
+        raise TypeError(f"shop is {shop!r:.60}; give a ucbf.systems.Inventory")
+    if not isinstance(episodes, Episodes):
+        raise TypeError(f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(...) returns")
+    real("train", train, 0, 1, open_low=True)
+    training, after = episodes.split(train)
+    H = episodes.values.shape[1]
+    test = after.part(0, min(len(after), max(MOST_PLAYED // H, 1)))
+    past = np.where(training.outliers, np.nan, training.values)
+    season, scores = _season(past)
+    rolling = Rolling(shop, season=season, supplier=supplier)
+    for demand in training.values.ravel():
+        rolling.observe(demand)
+    before, demands = training.values.ravel(), test.values.ravel()
+    factors = np.ones(H) if season is None else season
+    rules: dict[str, Rule] = {
+        LEARNED: _Ours(rolling),
+        "base-stock": _UpTo(shop, before, factors, _best_cover(shop, before, factors)),
+        "certainty-equivalent": _UpTo(shop, before, factors, 1.0),
+        "order what was sold": _WhatWasSold(before),
+    }
+    total, done = len(demands) * len(rules), 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    played = {name: play(shop, demands, len(before), rule, count) for name, rule in rules.items()}
+    if not len(demands):
+        played = {}
+    for demand in after.values[len(test) :].ravel():
+        rolling.observe(demand)
+    return OrderAdvice(shop, training, test, season, scores, rolling, played)
+
+
+def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callable[[], object] = lambda: None) -> Played:
+    """What comes of a rule when these demands [T] come, orders come when promised, and the shelf is empty at first.
+
+    first: the number of the first step; done: called after every step
+    """
+    terms = terms_of(shop)
+    shelf, under_way = np.zeros(max(terms.life, 1)), dict[int, float]()
+    out = np.zeros((4, len(demands)))
+    for i, demand in enumerate(demands):
+        t = first + i
+        can = t % shop.review == 0
+        order = sized(terms, rule(t, shelf, under_way)) if can else 0.0
+        if order > 0:
+            under_way[t] = order
+        for u in [u for u in under_way if u + shop.lead_time <= t]:
+            shelf[-1] += under_way.pop(u)
+        there = float(np.maximum(shelf, 0).sum())
+        out[0, i] = step_value(terms, shelf, order, float(demand))
+        out[1:, i] = min(there, demand), order, np.maximum(shelf, 0).sum()
+        rule.seen(float(demand))
+        done()
+    return Played(out[0], np.asarray(demands, float), out[1], out[2], out[3])
+
+
+# -- the season -----------------------------------------------------------------------------------------
+
+
+def _season(past: Floats) -> tuple[Floats | None, tuple[float, float]]:
+    """[H] factors of the steps, if the next step would have been predicted better with them; and both errors.
+
+    past: [K, H], nan where an amount is far from all others. Factors of every episode are from those before it.
+    """
+    K, H = past.shape
+    if H == 1 or K < 2 * FEWEST_OF_A_PHASE:
+        return None, (np.nan, np.nan)
+    plain, seasonal = [], []
+    for k in range(FEWEST_OF_A_PHASE, K):
+        level = np.nanmean(past[max(k - 4, 0) : k])
+        factors = _factors(past[:k])
+        plain.append(np.abs(past[k] - level))
+        seasonal.append(np.abs(past[k] - level * factors))
+    errors = float(np.nanmean(plain)), float(np.nanmean(seasonal))
+    return (_factors(past) if errors[1] < 0.99 * errors[0] else None), errors
+
+
+def _factors(past: Floats) -> Floats:
+    """[H] the mean of every step, as a multiple of the mean of all, drawn towards 1 where episodes are few."""
+    mean = np.nanmean(past)
+    if not mean > 0:
+        return np.ones(past.shape[1])
+    seen = np.isfinite(past).sum(axis=0)
+    raw = np.where(seen > 0, np.nansum(past, axis=0) / np.maximum(seen, 1) / mean, 1.0)
+    factors: Floats = np.maximum((seen * raw + SHRUNK) / (seen + SHRUNK), 0.02)
+    scaled: Floats = factors / factors.mean()
+    return scaled
+
+
+class _Ours:
+    """Rolling orders."""
+
+    def __init__(self, rolling: Rolling) -> None:
+        self.rolling = rolling
+
+    def __call__(self, t: int, shelf: Floats, under_way: dict[int, float]) -> float:
+        return self.rolling.order(shelf, [(q, t - u) for u, q in under_way.items()]).quantity
+
+    def seen(self, demand: float) -> None:
+        """What was asked for."""
+        self.rolling.observe(demand)
+
+
+# -- simple rules ---------------------------------------------------------------------------------------
+
+
+class _UpTo:
+    """Order up to a multiple of the demand until the next order comes, at the mean of the last four episodes."""
+
+    def __init__(self, shop: Inventory, past: Floats, factors: Floats, cover: float) -> None:
+        self.shop, self.factors, self.cover = shop, factors, cover
+        self.recent = deque(past[-4 * len(factors) :].tolist(), maxlen=4 * len(factors))
+
+    def __call__(self, t: int, shelf: Floats, under_way: dict[int, float]) -> float:
+        H, mean = len(self.factors), sum(self.recent) / max(len(self.recent), 1)
+        until = sum(self.factors[(t + k) % H] for k in range(self.shop.lead_time + self.shop.review))
+        return float(self.cover * mean * until - shelf.sum() - sum(under_way.values()))
+
+    def seen(self, demand: float) -> None:
+        """What was asked for."""
+        self.recent.append(demand)
+
+
+class _WhatWasSold:
+    """Order what was asked for since the last order."""
+
+    def __init__(self, past: Floats) -> None:
+        self.since = float(past[-1]) if len(past) else 0.0
+
+    def __call__(self, t: int, shelf: Floats, under_way: dict[int, float]) -> float:
+        wanted, self.since = self.since, 0.0
+        return wanted
+
+    def seen(self, demand: float) -> None:
+        """What was asked for."""
+        self.since += demand
+
+
+def _best_cover(shop: Inventory, past: Floats, factors: Floats) -> float:
+    """The multiple that would have been best in the training episodes, after the first four."""
+    begin = 4 * len(factors)
+    played = past[begin:][-MOST_PLAYED:]
+    if not len(played):
+        return 1.0
+    first = len(past) - len(played)
+
+    def earned(cover: float) -> float:
+        return float(play(shop, played, first, _UpTo(shop, past[:first], factors, cover)).reward.sum())
+
+    return float(max(COVERS, key=earned))
