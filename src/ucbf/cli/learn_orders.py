@@ -1,0 +1,68 @@
+"""``ucbf learn inventory`` where orders take time or stock ages: orders that are decided anew at every step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ucbf.advice.order_sections import order_sections
+from ucbf.advice.ordering import OrderAdvice, learn_orders
+from ucbf.advice.page import Pictures, html, markdown
+from ucbf.cli.progress import progress_bar
+from ucbf.data import Episodes
+from ucbf.files import write_whole
+from ucbf.reports import comma_separated
+from ucbf.systems.inventory import Inventory
+
+STEPS_SHOWN = 14  # of the forecast
+
+
+def learn_and_write(shop: Inventory, episodes: Episodes, train: float, chosen: set[str], folder: Path) -> None:
+    """Learn, judge, write all files into the folder, the pages last, and print the page."""
+    with progress_bar("steps") as progress:
+        found = learn_orders(shop, episodes, train, progress=progress)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"orders.csv": _orders(found), "forecast.csv": found.forecast(STEPS_SHOWN)}
+    if found.played:
+        tables["comparison.csv"] = found.comparison()
+    for name, rows in tables.items():
+        write_whole(folder / name, comma_separated(rows).encode())
+    write_whole(folder / "store.json", json.dumps(store_of(found), indent=1).encode())
+    told = order_sections(found, chosen)
+    pages = {"summary.md": markdown(told), "page.html": html(told, _pictures(found))}
+    for name, text in pages.items():
+        write_whole(folder / name, text.encode())
+    print(pages["summary.md"])
+    print(f"written to {folder}: {', '.join([*pages, *tables, 'store.json'])}")
+
+
+def _orders(found: OrderAdvice) -> list[dict[str, float]]:
+    """What to order in the step after the series, by what is in stock, if nothing is under way."""
+    shop = found.shop
+    mean = sum(row["mean"] for row in found.forecast(shop.lead_time + shop.review))
+    step = max(shop.unit, float(shop.to_units(mean / 20)) * shop.unit)
+    stocks = [i * step for i in range(41) if i * step <= 2 * mean + step]
+    return [{"stock": stock, "order": found.order(stock)} for stock in stocks]
+
+
+def store_of(found: OrderAdvice) -> dict[str, object]:
+    """What is needed to go on: the store, its season, and the demands so far."""
+    series = found.training.series
+    begin, values = found.training.begin, series.values
+    return {
+        "format": "ucbf orders",
+        "version": 1,
+        "parameters": found.shop.parameters(),
+        "season": None if found.season is None else found.season.tolist(),
+        "source": series.source,
+        "column": series.name,
+        "demands": values[begin:].tolist(),
+        "last": None if series.times is None else str(series.times[-1]),
+        "spacing": series.spacing,
+    }
+
+
+def _pictures(found: OrderAdvice) -> Pictures:
+    from ucbf.figures import order_pictures
+
+    return order_pictures(found)
