@@ -234,7 +234,7 @@ def test_the_verdict_is_one_line():
     assert _verdict(few, 2) == "Not settled: 7 episodes followed, too few to judge by. 2 things to read first."
     worse = judged(n, ("myopic", 1, 2), ("base-stock", 0, 2), ("still learning", -2, -1))
     assert _verdict(worse, 0) == "No simple rule did better in the 8 episodes that followed; 1 of 2 did worse."
-    even = judged(n, ("myopic", -1, 2))
+    even = judged(n, ("myopic", -2, 0))
     said = "No simple rule did better in the 8 episodes that followed; none of 1 did worse. 1 thing to read first."
     assert _verdict(even, 1) == said
     better = judged(n, ("base-stock", -3, -1), ("myopic", -2, 0))

@@ -114,7 +114,7 @@ def _legend_below(ax: Axes, figure: Figure) -> None:
 def _inline(svg: str, name: str) -> str:
     """An SVG file as an element of a page: names of its own, colours of the page, nothing that is fetched."""
     svg = svg[svg.index("<svg") :]
-    for unwanted in ("<metadata>.*?</metadata>", "<!--.*?-->", "<style.*?</style>", r' xmlns(:\w+)?="[^"]*"'):
+    for unwanted in ("<metadata>.*?</metadata>", "<!--.*?-->", "<style.*?</style>"):
         svg = re.sub(unwanted, "", svg, flags=re.DOTALL)
     svg = re.sub(r'^<svg [^>]*?(viewBox="[^"]*")[^>]*>', r"<svg \1>", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
