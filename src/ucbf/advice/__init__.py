@@ -5,6 +5,8 @@ from __future__ import annotations
 from ucbf.advice.caveats import find_caveats
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
+from ucbf.advice.order_sections import order_sections
+from ucbf.advice.ordering import OrderAdvice, Played, learn_orders
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.result import Advice
@@ -16,14 +18,18 @@ __all__ = [
     "STILL_LEARNING",
     "Advice",
     "EpisodeAdvice",
+    "OrderAdvice",
     "Picture",
     "Pictures",
+    "Played",
     "Sections",
     "find_caveats",
     "html",
     "learn",
+    "learn_orders",
     "markdown",
     "nice_ceiling",
+    "order_sections",
     "rounding_effect",
     "sections_of",
     "suggested_parameters",

@@ -77,6 +77,11 @@ class OrderAdvice:
         return self.shop
 
     @property
+    def rounded(self) -> int:
+        """No demand is rounded."""
+        return 0
+
+    @property
     def rewards(self) -> Rewards:
         """By policy: [K] of the test episodes."""
         H = self.training.values.shape[1]

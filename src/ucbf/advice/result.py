@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ucbf.advice.judging import Rewards, compare
 from ucbf.advice.planner import EpisodeAdvice, Planner
 from ucbf.advice.recency import Recency
@@ -48,6 +50,12 @@ class Advice:
     def preset(self) -> Preset:
         """The preset of :attr:`last`."""
         return self.last.preset
+
+    @property
+    def rounded(self) -> int:
+        """How many amounts were rounded to multiples of the unit."""
+        amounts = np.concatenate([self.training.values, self.test.values]) / self.preset.unit
+        return int((np.abs(amounts - np.rint(amounts)) > 1e-9).sum())
 
     @property
     def policy(self) -> Policy:

@@ -83,6 +83,10 @@ class Judged(Protocol):
         """The system."""
 
     @property
+    def rounded(self) -> int:
+        """How many amounts were rounded to multiples of the unit."""
+
+    @property
     def training(self) -> Episodes:
         """Learned from."""
 
@@ -148,10 +152,8 @@ def data_lines(advice: Judged) -> tuple[str, ...]:
         said.append(f"The {later} after them settle no more, and were left out.")
     if training.dropped:
         said.append(f"{show_count(training.dropped, 'row')} at the ends left out.")
-    amounts = np.concatenate([training.values, test.values])
-    rounded = int((np.abs(amounts / preset.unit - np.rint(amounts / preset.unit)) > 1e-9).sum())
-    if rounded:
-        said.append(f"{show_count(rounded, 'value')} rounded to multiples of {preset.unit:g}.")
+    if advice.rounded:
+        said.append(f"{show_count(advice.rounded, 'value')} rounded to multiples of {preset.unit:g}.")
     return (*said, *series.notes)
 
 

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from ucbf import advice, data
 from ucbf.checks import whole
 from ucbf.cli.learn_files import write_files
+from ucbf.cli.learn_orders import counted_in_ones, learn_and_write
 from ucbf.cli.parameters import flags_of, given_parameters
 from ucbf.cli.prices import prices_by_episode
 from ucbf.cli.progress import progress_bar
@@ -131,6 +132,9 @@ def _learn(
         episodes = data.episodes(series, horizon, least=LEAST)
         changes = None if prices is None else prices_by_episode(prices, episodes)
         preset = kind(**advice.suggested_parameters(kind, episodes.values, given))
+        if isinstance(preset, Inventory) and preset.beyond_a_line:
+            learn_and_write(counted_in_ones(preset, episodes, chosen), episodes, reading.train, chosen, folder)
+            return
         with progress_bar("steps") as progress:
             found = advice.learn(
                 preset, episodes, reading.train, reading.pool, changes, progress=progress, half_life=reading.half_life

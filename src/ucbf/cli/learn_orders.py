@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+
 from ucbf.advice.order_sections import order_sections
 from ucbf.advice.ordering import OrderAdvice, learn_orders
 from ucbf.advice.page import Pictures, html, markdown
@@ -15,6 +17,12 @@ from ucbf.reports import comma_separated
 from ucbf.systems.inventory import Inventory
 
 STEPS_SHOWN = 14  # of the forecast
+
+
+def counted_in_ones(shop: Inventory, episodes: Episodes, chosen: set[str]) -> Inventory:
+    """The store with 1 for its unit, where that was not given and all demands are whole: no table has to be small."""
+    whole = np.array_equal(episodes.values, np.rint(episodes.values))
+    return shop.replace(unit=1.0) if whole and "unit" not in chosen and shop.unit > 1 else shop
 
 
 def learn_and_write(shop: Inventory, episodes: Episodes, train: float, chosen: set[str], folder: Path) -> None:

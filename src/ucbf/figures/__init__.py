@@ -6,7 +6,7 @@ from ucbf.figures.advice import advice_figure
 from ucbf.figures.gaps import SCALES, gap_figure
 from ucbf.figures.growth import growth_figure
 from ucbf.figures.laws import MOST_POINTS, law_figure, law_panel
-from ucbf.figures.pages import page_pictures
+from ucbf.figures.pages import order_pictures, page_pictures
 from ucbf.figures.policies import policy_figure, policy_panel, value_panel
 from ucbf.figures.regrets import regret_figure
 from ucbf.figures.style import BANDS, STYLES
@@ -21,6 +21,7 @@ __all__ = [
     "growth_figure",
     "law_figure",
     "law_panel",
+    "order_pictures",
     "page_pictures",
     "policy_figure",
     "policy_panel",

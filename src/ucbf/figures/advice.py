@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ucbf.advice import LEARNED, Advice
+from ucbf.advice import LEARNED, Advice, OrderAdvice
 from ucbf.figures.laws import law_panel
 from ucbf.figures.policies import policy_panel, value_panel
 from ucbf.figures.style import quiet
@@ -25,7 +25,7 @@ def advice_figure(advice: Advice) -> Figure:
     return figure
 
 
-def comparison_panel(ax: Axes, advice: Advice) -> None:
+def comparison_panel(ax: Axes, advice: Advice | OrderAdvice) -> None:
     """How far the learned policy was ahead of each rule, with 95 % intervals."""
     rows = [row for row in advice.comparison() if row["policy"] != LEARNED][::-1]
     for y, row in enumerate(rows):

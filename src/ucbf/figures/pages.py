@@ -13,13 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from ucbf.advice import Advice, EpisodeAdvice, Picture, Pictures
+from ucbf.advice import Advice, EpisodeAdvice, OrderAdvice, Picture, Pictures
 from ucbf.figures.advice import comparison_panel
 from ucbf.figures.laws import law_panel
 from ucbf.figures.policies import policy_panel, value_panel
-from ucbf.figures.style import name_steps
+from ucbf.figures.style import name_steps, quiet
 
 SIZE = 4.6, 3.1  # inches; a phone shows about as many, so that letters keep their size there
+SHOWN, AHEAD = 60, 14  # steps of a forecast: measured, and to come
 MOST_NAMES = 7  # of steps along an axis
 DPI = 200  # of what is stored as pixels
 # Styles of the page take the place of these colours: it may be dark.
@@ -74,6 +75,48 @@ def page_pictures(advice: Advice) -> Pictures:
         if advice.rewards
         else None,
     )
+
+
+def order_pictures(advice: OrderAdvice) -> Pictures:
+    """The pictures of a page on orders: the demand with what is expected, and the comparison."""
+    return Pictures(
+        policies={},
+        value=None,
+        law=_picture(
+            lambda ax: forecast_panel(ax, advice),
+            "forecast",
+            "The demand of the last steps, and what is expected of those to come: the mean, and the range from 10 to "
+            "90 %.",
+        ),
+        comparison=_picture(
+            lambda ax: comparison_panel(ax, advice),
+            "comparison",
+            "How far the learned policy was ahead of every other, with 95 % intervals; the table has the numbers.",
+        )
+        if advice.played
+        else None,
+    )
+
+
+def forecast_panel(ax: Axes, advice: OrderAdvice) -> None:
+    """The last demands, and the forecast."""
+    series = advice.training.series.values
+    shown, ahead = series[-SHOWN:], advice.forecast(AHEAD)
+    steps = range(1, AHEAD + 1)
+    ax.plot(range(-len(shown) + 1, 1), shown, color="#777777", linewidth=1, label="measured")
+    ax.fill_between(
+        steps,
+        [row["low"] for row in ahead],
+        [row["high"] for row in ahead],
+        color="#0072B2",
+        alpha=0.25,
+        label="10 to 90 %",
+    )
+    ax.plot(steps, [row["mean"] for row in ahead], color="#0072B2", label="expected")
+    ax.set(xlabel="step, the last of the series 0", ylabel=advice.shop.amount_name, ylim=(0, None))
+    ax.set_title("What is expected", loc="left", fontsize=11)
+    ax.legend(frameon=False)
+    quiet(ax)
 
 
 def _picture(draw: Callable[[Axes], None], name: str, alt: str) -> Picture:

@@ -1,0 +1,128 @@
+"""Orders that take time, learned from a series: play, season, rules, the page and the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ucbf
+from ucbf.advice import learn_orders, markdown, order_sections
+from ucbf.advice.ordering import _factors, _season, play
+from ucbf.data import Series, episodes
+
+import commands
+
+SHOP = ucbf.systems.Inventory(price=7, unit_cost=3, order_cost=5, holding=0.5, penalty=2, lead_time=2, max_demand=90)
+
+
+class Always:
+    """Orders the same at every step."""
+
+    def __init__(self, quantity):
+        self.quantity, self.told = quantity, []
+
+    def __call__(self, t, shelf, under_way):
+        return self.quantity
+
+    def seen(self, demand):
+        self.told.append(demand)
+
+
+def weeks(values):
+    return episodes(Series(np.asarray(values, float), None, "units", "memory"), 7)
+
+
+def test_days_of_a_store_by_hand():
+    # 4 are ordered every day, and come two days later. Demand 1, 2, 3, 6, 1.
+    # day 0: nothing there, 1 missing: -12 - 5 - 2 = -19; day 1: 2 missing: -17 - 4 = -21
+    # day 2: 4 come, 3 sold, 1 left: -17 + 21 - 0.5 = 3.5; day 3: 4 come, 5 sold, 1 missing: -17 + 35 - 2 = 16
+    # day 4: 4 come, 1 sold, 3 left: -17 + 7 - 1.5 = -11.5
+    rule = Always(4.0)
+    played = play(SHOP, np.array([1.0, 2, 3, 6, 1]), 0, rule)
+    assert played.reward.tolist() == [-19, -21, 3.5, 16, -11.5]
+    assert played.sold.tolist() == [0, 0, 3, 5, 1]
+    assert played.left.tolist() == [0, 0, 1, 0, 3]
+    assert played.fill_rate == pytest.approx(9 / 13)
+    assert played.in_stock_rate == pytest.approx(2 / 5)
+    assert rule.told == [1, 2, 3, 6, 1]
+
+
+def test_orders_are_placed_at_reviews_only():
+    played = play(SHOP.replace(review=3), np.ones(7), 2, Always(4.0))  # steps 2 to 8: reviews at 3 and 6
+    assert played.orders.tolist() == [0, 4, 0, 0, 4, 0, 0]
+
+
+def test_factors_by_hand():
+    # Two episodes of two steps: means 2 and 6 of 4: 0.5 and 1.5, drawn towards 1 as if four had been alike.
+    np.testing.assert_allclose(_factors(np.array([[2.0, 6.0], [2.0, 6.0]])), [(2 * 0.5 + 4) / 6, (2 * 1.5 + 4) / 6])
+    assert _factors(np.zeros((3, 2))).tolist() == [1, 1]
+
+
+def test_a_season_is_found_where_there_is_one():
+    rng = np.random.default_rng(0)
+    flat, week = rng.poisson(20, (30, 7)).astype(float), np.array([1, 1, 1, 1, 1, 2, 0.5])
+    assert _season(flat)[0] is None
+    found, (without, with_season) = _season(rng.poisson(20 * week, (30, 7)).astype(float))
+    assert with_season < without
+    np.testing.assert_allclose(found, week / week.mean(), atol=0.2)
+    assert _season(flat[:5])[0] is None
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(3)
+    level = np.concatenate([np.full(140, 40.0), np.full(140, 20.0)])
+    return learn_orders(SHOP.replace(pack=6, order_cost=0), weeks(rng.poisson(level)))
+
+
+def test_orders_follow_a_demand_that_changes_and_are_not_behind_simple_rules(found):
+    rows = {row["policy"]: row for row in found.comparison()}
+    assert set(rows) == {"learned", "base-stock", "certainty-equivalent", "order what was sold"}
+    assert all(row["high"] >= 0 for row in rows.values())
+    assert found.played["learned"].orders.max() % 6 == 0
+    assert 15 < found.forecast(3)[0]["mean"] < 25
+    assert found.order(0) > found.order(60)
+    assert found.order(0, [(60, 1)]) < found.order(0)
+
+
+def test_nothing_of_the_test_episodes_is_used_before_it_has_come():
+    rng = np.random.default_rng(1)
+    series = rng.poisson(20, 140).astype(float)
+    changed = series.copy()
+    changed[-7:] = 60
+    one, other = (learn_orders(SHOP, weeks(values)) for values in (series, changed))
+    orders = [each.played["learned"].orders for each in (one, other)]
+    np.testing.assert_array_equal(orders[0][:-6], orders[1][:-6])  # the first of the last seven is not seen either
+
+
+def test_the_page_says_what_was_done_and_what_was_not(found):
+    page = markdown(order_sections(found, {"lead_time", "pack", "capacity"}))
+    assert "Given, and not used where orders take time: capacity." in page
+    assert "of the demand was met at once" in page
+    assert "Not given, and assumed: horizon 7" in page
+    assert "rounded" not in page
+    assert "orders come after 2 steps, as promised" in page
+    whole = learn_orders(SHOP, weeks(np.random.default_rng(1).poisson(9, 70)), train=1.0)
+    assert "Not judged" in markdown(order_sections(whole))
+
+
+def test_one_command(tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(196)
+    text = "date,units\n" + "".join(f"{day},{d}\n" for day, d in zip(days, [5, 9, 7, 8] * 49, strict=True))
+    (tmp_path / "demand.csv").write_text(text)
+    flags = ["--demand", "demand.csv", "--lead-time", "3", "--pack", "6", "--price", "9", "--unit-cost", "4"]
+    done = commands.ucbf("learn", "inventory", *flags, "--out", "out", cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"summary.md", "page.html", "orders.csv", "forecast.csv", "comparison.csv", "store.json"}
+    assert "With pack 6, price 9, unit_cost 4, lead_time 3." in done.stdout
+    kept = json.loads((tmp_path / "out" / "store.json").read_text())
+    assert kept["parameters"]["lead_time"] == 3
+    assert len(kept["demands"]) == 196
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(TypeError, match="give a ucbf.systems.Inventory"):
+        learn_orders(ucbf.systems.Queue(), weeks(np.ones(70)))
+    with pytest.raises(TypeError, match="give what ucbf.data.episodes"):
+        learn_orders(SHOP, [1, 2])
