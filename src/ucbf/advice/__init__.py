@@ -5,6 +5,7 @@ from __future__ import annotations
 from ucbf.advice.caveats import find_caveats
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
+from ucbf.advice.model_file import model_of
 from ucbf.advice.page import summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.result import Advice
@@ -17,6 +18,7 @@ __all__ = [
     "EpisodeAdvice",
     "find_caveats",
     "learn",
+    "model_of",
     "nice_ceiling",
     "rounding_effect",
     "suggested_parameters",

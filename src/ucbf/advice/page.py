@@ -10,7 +10,7 @@ import numpy as np
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.result import Advice
-from ucbf.advice.wording import show_count, show_number
+from ucbf.wording import show_count, show_number
 from ucbf.reports import markdown_table
 
 

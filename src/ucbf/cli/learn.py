@@ -132,6 +132,6 @@ def _learn(
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     page = advice.summary(found, chosen)
-    names = write_files(folder, found, page)
+    names = write_files(folder, found, page, reading.time_zone)
     print(page)
     print(f"written to {folder}: {', '.join(names)}")

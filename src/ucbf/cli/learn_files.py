@@ -8,11 +8,12 @@ from typing import Any
 from ucbf import advice
 from ucbf.cli.output import save
 from ucbf.files import write_whole
+from ucbf.following.model import write_model
 from ucbf.reports import comma_separated
 
 
-def write_files(folder: Path, found: advice.Advice, page: str) -> list[str]:
-    """Write all files into the folder, the page last; their names."""
+def write_files(folder: Path, found: advice.Advice, page: str, time_zone: str | None = None) -> list[str]:
+    """Write all files into the folder, the page last; their names. time_zone: of the series, where it was named."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
@@ -21,11 +22,12 @@ def write_files(folder: Path, found: advice.Advice, page: str) -> list[str]:
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
     agents = found.controllers()
-    files = {f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz": each for name, each in agents.items()}
-    for name, controller in files.items():
-        controller.save(folder / name)
+    files = {name: f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz" for name in agents}
+    for name, controller in agents.items():
+        controller.save(folder / files[name])
+    write_model(folder, advice.model_of(found, folder, files, time_zone))
     write_whole(folder / "summary.md", page.encode())
-    return ["summary.md", *tables, *files, *pictures]
+    return ["summary.md", *tables, *files.values(), "model.json", *pictures]
 
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
