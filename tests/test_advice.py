@@ -17,9 +17,9 @@ from ucbf.advice.judging import FEWEST_EPISODES, half_interval
 from ucbf.advice.page import _comparison_section, _data_section, _parameters_section, summary
 from ucbf.advice.resampling import resampled_distribution
 from ucbf.advice.training import Training, empirical_shares
-from ucbf.wording import show_number
 from ucbf.data.outliers import outliers
 from ucbf.systems import Inventory, Queue, Reservoir
+from ucbf.wording import show_number
 
 
 def weeks(values, horizon=7):

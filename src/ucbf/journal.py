@@ -164,8 +164,8 @@ def _parsed(path: Path, content: bytes) -> Contents:
             return _contents(records, whole, len(line), True, check)
         if found is None:
             raise UserError(
-                f"{path}, line {number} is damaged: its checksum does not match. Put the file back from a copy; or keep "
-                f"its first {number - 1} lines only, and take in again what happened after them"
+                f"{path}, line {number} is damaged: its checksum does not match. Put the file back from a copy; or "
+                f"keep its first {number - 1} lines only, and take in again what happened after them"
             )
         record, check = found
         records.append(record)

@@ -50,7 +50,9 @@ class LockFile:
     def check(self) -> None:
         """An error if another process took it over."""
         if self._content() != self.signature:
-            raise UserError(f"{self.path} was taken over by another process; nothing was written: give the command again")
+            raise UserError(
+                f"{self.path} was taken over by another process; nothing was written: give the command again"
+            )
 
     def _created(self) -> bool:
         try:

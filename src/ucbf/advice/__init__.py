@@ -5,7 +5,6 @@ from __future__ import annotations
 from ucbf.advice.caveats import find_caveats
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
-from ucbf.advice.model_file import model_of
 from ucbf.advice.page import summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.result import Advice
@@ -18,7 +17,6 @@ __all__ = [
     "EpisodeAdvice",
     "find_caveats",
     "learn",
-    "model_of",
     "nice_ceiling",
     "rounding_effect",
     "suggested_parameters",

@@ -14,15 +14,26 @@ from ucbf.data.cutting import kinds_of_weekdays
 from ucbf.data.series import STEPS
 from ucbf.files import digest
 from ucbf.following.calendar import Calendar, as_datetime
-from ucbf.following.model import Kind, Model
+from ucbf.following.model import NAME, Kind, Model, write_model
 
 
-def model_of(advice: Advice, folder: Path, files: dict[str, str], time_zone: str | None = None) -> Model:
-    """What is to be known of an advice whose agents were saved.
+def save_advice(advice: Advice, folder: Path, time_zone: str | None) -> list[str]:
+    """Write the agents and ``model.json``, which comes last; their names. time_zone: of the series, if it was named."""
+    agents = advice.controllers()
+    files = {name: f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz" for name in agents}
+    for name, controller in agents.items():
+        controller.save(folder / files[name])
+    write_model(folder, _model(advice, folder, files, time_zone))
+    return [*files.values(), NAME]
 
-    files: by the names of ``advice.by_kind``, the files of the agents in the folder; time_zone: that of the series,
-    where it was named
-    """
+
+def _slug(name: str) -> str:
+    """A name that a file may have."""
+    return "".join(c if c.isalnum() else "-" for c in name)
+
+
+def _model(advice: Advice, folder: Path, files: dict[str, str], time_zone: str | None) -> Model:
+    """What is to be known of an advice whose agents were saved. files: by the names of ``advice.by_kind``."""
     preset, series = advice.preset, advice.training.series
     changes = advice.planner.training.changes
     varies = () if changes is None else tuple(sorted({name for change in changes for name in change}))

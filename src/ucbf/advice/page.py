@@ -10,8 +10,8 @@ import numpy as np
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.result import Advice
-from ucbf.wording import show_count, show_number
 from ucbf.reports import markdown_table
+from ucbf.wording import show_count, show_number
 
 
 def summary(advice: Advice, given: Collection[str] | None = None) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from ucbf import advice
 from ucbf.cli.output import save
 from ucbf.files import write_whole
-from ucbf.following.model import write_model
 from ucbf.reports import comma_separated
 
 
@@ -21,13 +20,9 @@ def write_files(folder: Path, found: advice.Advice, page: str, time_zone: str | 
     pictures = save(folder, "policy", lambda figures: figures.advice_figure(found))
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
-    agents = found.controllers()
-    files = {name: f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz" for name in agents}
-    for name, controller in agents.items():
-        controller.save(folder / files[name])
-    write_model(folder, advice.model_of(found, folder, files, time_zone))
+    files = found.save(folder, time_zone)
     write_whole(folder / "summary.md", page.encode())
-    return ["summary.md", *tables, *files.values(), "model.json", *pictures]
+    return ["summary.md", *tables, *files, *pictures]
 
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
@@ -48,8 +43,3 @@ def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
                     amount = {preset.amount_name: float(value * preset.unit), "probability": float(p)}
                     rows.append({**kind, words.step: step, **amount})
     return rows
-
-
-def _slug(name: str) -> str:
-    """A name that a file may have."""
-    return "".join(c if c.isalnum() else "-" for c in name)

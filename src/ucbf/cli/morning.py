@@ -85,7 +85,7 @@ def observe(
             taken = follower.observe_all(read_happened(file, follower.preset, date_format), correct)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
-    _show(taken, {"taken_in": taken.new, "corrected": taken.corrected, "known": taken.known, "notes": taken.notes}, json)
+    _show(taken, taken.as_dict(), json)
 
 
 def act(

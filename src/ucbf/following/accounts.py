@@ -67,7 +67,9 @@ def real_amount(controller: Controller, h: int, w: int) -> float:
 
 def learned_plan(controller: Controller) -> Plan:
     """What an agent that has seen nothing since it was learned expects."""
-    return Plan(controller.agent.plan.v, controller.agent.q)
+    q = controller.agent.q
+    v = np.vstack([q.max(axis=2), controller.agent.system.terminal])
+    return Plan(v, q)
 
 
 class Account(NamedTuple):

@@ -12,7 +12,8 @@ import numpy as np
 from ucbf.checks import whole
 from ucbf.errors import UserError
 
-LONGEST_GAP = timedelta(days=731)  # between a step and the last one before it; twenty years, where a step is a year
+LONGEST_GAPS = {"half-hour": 35_088, "hour": 17_544, "day": 731, "week": 104, "month": 24, "year": 20}  # two years
+MANY_STEPS = 10_000  # where they have no dates
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -71,7 +72,9 @@ class Calendar:
         date: as text, or a datetime; for days and longer steps the time of day may be left out
         """
         if not self.is_dated:
-            raise UserError(f"date is {date}, and the series that was learned from has no dates; give --step, or nothing")
+            raise UserError(
+                f"date is {date}, and the series that was learned from has no dates; give --step, or nothing"
+            )
         time, last = self.local_time(date), self._last
         if self.seconds is None or self.seconds >= 86_400:
             day = timedelta(hours=last.hour, minutes=last.minute, seconds=last.second)
@@ -114,10 +117,10 @@ class Calendar:
         """An error for a step of the series itself, or far from all others. before: the last one that is known."""
         if number < 1:
             raise UserError(
-                f"{what} is in the series that was learned from, which ends {self.when(0)}; give one after it, the first "
-                f"is {self.when(1)}"
+                f"{what} is in the series that was learned from, which ends {self.when(0)}; give one after it: the "
+                f"first is {self.when(1)}"
             )
-        longest = LONGEST_GAP.days * 86_400 // (self.seconds or (31 * 86_400 if self.spacing == "month" else 36 * 10**6))
+        longest = LONGEST_GAPS.get(self.step_word, MANY_STEPS)
         if number - before > longest:
             raise UserError(
                 f"{what} is {number - before} {self.step_word}s after {self.when(before)}, the last that is known; at "

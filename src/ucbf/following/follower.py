@@ -49,6 +49,10 @@ class Taken:
     known: tuple[str, ...]  # those that were there already, the same
     notes: tuple[str, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {"taken_in": self.new, "corrected": self.corrected, "known": self.known, "notes": self.notes}
+
     def __str__(self) -> str:
         lines = []
         for names, what in (
@@ -57,8 +61,8 @@ class Taken:
             (self.known, "already there, the same"),
         ):
             if names:
-                many = len(names) > MANY
-                lines.append(f"{f'{names[0]} to {names[-1]}, {len(names)} steps' if many else ', '.join(names)}: {what}")
+                many = f"{names[0]} to {names[-1]}, {len(names)} steps"
+                lines.append(f"{many if len(names) > MANY else ', '.join(names)}: {what}")
         return "\n".join([*lines, *self.notes])
 
 
@@ -101,8 +105,8 @@ class Follower:
         self.calendar: Calendar = self.model.calendar
         if self.model.varies:
             raise UserError(
-                f"{self.folder} was learned with {' and '.join(self.model.varies)} that differ from episode to episode, "
-                "which act and observe do not take; in Python found.policy_for(...) does"
+                f"{self.folder} was learned with {' and '.join(self.model.varies)} that differ from episode to episode"
+                ", which act and observe do not take; in Python found.policy_for(...) does"
             )
         begun: dict[str, Any] = {"spacing": self.calendar.spacing}
         if not self.calendar.is_dated:
@@ -151,7 +155,8 @@ class Follower:
                 advised = record["advised"]
                 step = of_record(record, words_of(self.preset))
             except (KeyError, TypeError, ValueError) as error:
-                raise UserError(f"{self.journal.path}, line {i + 2} cannot be used: {error}; move the journal away") from None
+                where = f"{self.journal.path}, line {i + 2}"
+                raise UserError(f"{where} cannot be used: {error}; move the journal away") from None
             if number > 0:
                 found[number] = Entry(number, step, None if advised is None else float(advised))
         return dict(sorted(found.items()))
@@ -198,8 +203,8 @@ class Follower:
                     controller.observe(h, step.state, step.action, step.next_state, given)
                 except ValueError as error:
                     raise UserError(
-                        f"{self.journal.path}, {self.calendar.when(entry.number)}: {error}. It was taken in before, and "
-                        "does not fit what is learned now; learn with wider sizes, or correct it (--correct)"
+                        f"{self.journal.path}, {self.calendar.when(entry.number)}: {error}. It was taken in before "
+                        "and does not fit what is learned now; learn with wider sizes, or correct it (--correct)"
                     ) from None
         return [str(each.message) for each in caught]
 
@@ -239,9 +244,9 @@ class Follower:
         """
         words = words_of(self.preset)
         given = {"state": state, "action": action, "next_state": next_state}
-        numbers = {name: real(words[name], value, -np.inf) for name, value in given.items()}
+        state, action, next_state = (real(words[name], value, -np.inf) for name, value in given.items())
         amount = None if amount is None else real(words["amount"], amount, -np.inf)
-        return self.observe_all([Happened(**numbers, amount=amount, date=date, step=step)], correct)
+        return self.observe_all([Happened(state, action, next_state, amount, date, step)], correct)
 
     def observe_all(self, steps: Sequence[Happened], correct: bool = False) -> Taken:
         """Take in many steps; all of them, or none if one is refused."""
@@ -259,15 +264,16 @@ class Follower:
                     corrected.append(number)
                 else:
                     there = _in_words(entries[number].happened, words_of(self.preset))
-                    raise step.error(
-                        f"{self.calendar.when(number)} was taken in with {there}; if that is wrong, replace it (--correct)"
-                    )
+                    when = self.calendar.when(number)
+                    raise step.error(f"{when} was taken in with {there}; if that is wrong, replace it (--correct)")
             records = self._records(controllers, entries, {n: asked[n] for n in sorted((*new, *corrected))})
             writing.append(records)
             after = self.entries(writing.contents)
-        when = self.calendar.full_name
         notes += self._gaps(entries, new) + self._breaks(after, [*new, *corrected])
-        return Taken(*(tuple(map(when, sorted(numbers))) for numbers in (new, corrected, known)), tuple(notes))
+        return Taken(self._names(new), self._names(corrected), self._names(known), tuple(notes))
+
+    def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.calendar.full_name(number) for number in sorted(numbers))
 
     def _checked(
         self, steps: Sequence[Happened], controllers: Controllers, entries: dict[int, Entry]
@@ -331,9 +337,9 @@ class Follower:
             if number - 1 in entries and number in entries:
                 ended, begins = entries[number - 1].happened.next_state, entries[number].happened.state
                 if abs(ended - begins) > 1e-9 * max(abs(ended), 1):
+                    before, now = (self.calendar.when(n) for n in (number - 1, number))
                     notes.append(
-                        f"{self.calendar.when(number)} begins with {name} {begins:g}, and {self.calendar.when(number - 1)} "
-                        f"ended with {ended:g}; both count as given"
+                        f"{now} begins with {name} {begins:g}, and {before} ended with {ended:g}; both count as given"
                     )
         return notes if len(notes) <= MANY else [*notes[:MANY], f"and {len(notes) - MANY} more like this"]
 
@@ -371,7 +377,9 @@ class Follower:
         said = [*self.notes_on(contents), *alarms(self, controllers, entries)]
         policies = {id(controller): self.policy_of(controller) for _, controller, _, _ in asked}
         return [
-            self._advised(number, controller, policies[id(controller)], state, s, [*said, *self._behind(number, entries)])
+            self._advised(
+                number, controller, policies[id(controller)], state, s, [*said, *self._behind(number, entries)]
+            )
             for number, controller, state, s in asked
         ]
 
@@ -382,8 +390,8 @@ class Follower:
         if s not in system.states:
             low, high = (system.states[i] * preset.unit for i in (0, -1))
             raise UserError(
-                f"{preset.state_name} is {state:g}; it must be {low:g} to {high:g}, in the unit of {self.model.source}: "
-                "correct it, or learn with other sizes"
+                f"{preset.state_name} is {state:g}; it must be {low:g} to {high:g}, in the unit of {self.model.source}"
+                ": correct it, or learn with other sizes"
             )
         return s - system.state_offset
 
@@ -393,7 +401,7 @@ class Follower:
         calendar, preset, h = self.calendar, self.preset, self.calendar.place_of(number)
         counted = float((s + controller.agent.system.state_offset) * preset.unit)
         if abs(counted - state) > 1e-9 * max(1, abs(state)):
-            said = [*said, f"{preset.state_name} {state:g} counts as {counted:g}: multiples of {preset.unit:g} are counted"]
+            said = [*said, f"{preset.state_name} {state:g} counts as {counted:g}, a multiple of {preset.unit:g}"]
         return Advised(
             when=calendar.full_name(number),
             date=str(calendar.date_of(number)) if calendar.is_dated else None,
@@ -410,10 +418,10 @@ class Follower:
 
     def _behind(self, number: int, entries: dict[int, Entry]) -> list[str]:
         """Steps before this one that the journal lacks; or that this one is there already."""
-        missing = [n for n in range(max((n for n in entries if n < number), default=0) + 1, number)]
+        missing = range(max((n for n in entries if n < number), default=0) + 1, number)
         said = []
         if missing:
-            said.append(f"{self._listed(missing)} not in the journal; take in what happened (ucbf observe)")
+            said.append(f"{self._listed(missing)} not in the journal: take in what happened (ucbf observe)")
         if number in entries:
             said.append(f"{self.calendar.when(number)} is in the journal already: this is what would be done now")
         return said

@@ -48,10 +48,8 @@ class Happened:
 def of_record(record: dict[str, Any], words: dict[str, str]) -> Happened:
     """What a line of a journal says."""
     amount = record["amount"]
-    return Happened(
-        **{name: real(words[name], record[name], -np.inf) for name in ("state", "action", "next_state")},
-        amount=None if amount is None else real(words["amount"], amount, -np.inf),
-    )
+    state, action, next_state = (real(words[name], record[name], -np.inf) for name in ("state", "action", "next_state"))
+    return Happened(state, action, next_state, None if amount is None else real(words["amount"], amount, -np.inf))
 
 
 def words_of(preset: Preset) -> dict[str, str]:
@@ -83,7 +81,9 @@ def read_happened(path: str | os.PathLike[str], preset: Preset, date_format: str
     columns, dates, steps, rows = _columns(path, preset, ("state", "action", "next_state"), ("amount",), date_format)
     return [
         Happened(
-            **{name: float(columns[name][i]) for name in ("state", "action", "next_state")},
+            float(columns["state"][i]),
+            float(columns["action"][i]),
+            float(columns["next_state"][i]),
             amount=None if np.isnan(columns["amount"][i]) else float(columns["amount"][i]),
             date=None if dates is None else dates[i],
             step=None if steps is None else steps[i],
@@ -145,7 +145,9 @@ def _columns(
         given = values_of(table, lowered["step"], 1)
         odd = np.flatnonzero(given != np.rint(given))
         if len(odd):
-            raise table.error(int(odd[0]), lowered["step"], f"{given[odd[0]]:g} is not a whole number; count steps from 1")
+            raise table.error(
+                int(odd[0]), lowered["step"], f"{given[odd[0]]:g} is not a whole number; count steps from 1"
+            )
         steps = [int(number) for number in given]
     taken = {*(name for name in found.values() if name is not None), lowered.get("step")}
     others = type(table)(table.source, {n: c for n, c in table.columns.items() if n not in taken}, table.rows,

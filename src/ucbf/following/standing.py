@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.controller import Controller
 from ucbf.following.accounts import Account, Reading, account, learned_plan, read_step
 from ucbf.following.changes import FEWEST, Level, half_interval, level
 from ucbf.following.follower import Controllers, Entry, Follower
@@ -76,7 +75,9 @@ class Status:
         if self.advised:
             cost = ""
             if self.unfollowed is not None and self.unfollowed < -1e-9:
-                cost = f"; the rest was expected to cost {show_number(-self.unfollowed)} a {word}"
+                cost = (
+                    f"; doing otherwise was expected to cost {show_number(-self.unfollowed)} a {word}, over all of them"
+                )
             yield f"advice followed: at {self.followed} of {show_count(self.advised, word)}{cost}"
         if self.level is not None:
             yield self._amounts(self.level)
@@ -104,7 +105,9 @@ class Status:
 
     def _amounts(self, found: Level) -> str:
         if np.isnan(found.p):
-            why = "an edge hid some, so that nothing was tested" if self.hidden else f"too few {self.step_word}s to tell"
+            why = (
+                "some were hidden, so that nothing was tested" if self.hidden else f"too few {self.step_word}s to tell"
+            )
         elif found.has_changed:
             way = "higher" if found.mean > found.learned else "lower"
             by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
@@ -197,11 +200,7 @@ def level_of(follower: Follower, readings: dict[int, Reading]) -> tuple[Level | 
 
 def contradicted(controllers: Controllers) -> list[str]:
     """What the model does not explain, for each kind of episode."""
-
-    def checked(controller: Controller) -> Any:
-        return controller.agent.model_check()  # type: ignore[attr-defined]
-
-    found = {kind: checked(controller) for kind, controller in controllers.items()}
+    found = {kind: controller.agent.model_check() for kind, controller in controllers.items()}
     return [f"{kind}: {check}" if kind else str(check) for kind, check in found.items() if not check.ok]
 
 
@@ -237,8 +236,8 @@ def _learn_again(follower: Follower, steps: int, last: int, changed: bool) -> st
     if changed:
         return "now, from recent data: what happens is not what was learned"
     learned = follower.model.episodes * follower.calendar.horizon
-    due = int(np.ceil(LEARN_AGAIN * learned)) - steps
-    share = f"{show_count(int(np.ceil(LEARN_AGAIN * learned)), follower.calendar.step_word)}, half of what was learned from"
+    enough = int(np.ceil(LEARN_AGAIN * learned))
+    due, share = enough - steps, f"{show_count(enough, follower.calendar.step_word)}, half of what was learned from"
     if due <= 0:
         return f"now, with a series that includes the journal's steps: it holds {share}"
     return f"about {follower.calendar.when(last + due)}, when the journal holds {share}; sooner if something changes"
