@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_zeros_that_a_power_cut_leaves_at_the_end_are_an_unfinished_line(tmp_pat
     here = journal(tmp_path)
     add(here, *days(1))
     with here.path.open("ab") as file:
-        file.write(bytes(100))
+        file.write(bytes(1000))
     assert here.read().records == tuple(days(1))
     add(here, days(2)[1])
     assert here.read().records == tuple(days(2))
@@ -125,7 +126,9 @@ def test_any_bit_that_is_turned_is_noticed(tmp_path):
 
 def test_a_journal_of_something_else_is_refused(tmp_path):
     add(journal(tmp_path), *days(1))
-    with pytest.raises(UserError, match="is of spacing 'day', and what was learned is of 'hour'; move the journal away"):
+    with pytest.raises(
+        UserError, match="is of spacing 'day', and what was learned is of 'hour'; move the journal away"
+    ):
         journal(tmp_path, spacing="hour").read()
     for first, message in [
         ({"format": "diary", "version": 1}, "is not a journal of ucbf"),
@@ -145,7 +148,7 @@ def test_nothing_is_lost_or_doubled_when_a_process_is_killed_at_any_call(tmp_pat
             folder = make(tmp_path / f"{begun}-{chosen}")
             if begun:
                 add(journal(folder), *expected[:begun])
-            ended = in_child(lambda: add_once(journal(folder), expected[begun]), Disk(chosen, killed))
+            ended = in_child(partial(add_once, journal(folder), expected[begun]), Disk(chosen, killed))
             assert ended in (0, 9)
             found = journal(folder).read().records
             assert found in ((expected[:begun], expected[: begun + 1]) if ended else (expected[: begun + 1],))
@@ -169,7 +172,7 @@ def test_a_disk_that_fails_is_said_and_what_was_there_stays(tmp_path, number):
         folder = make(tmp_path / str(chosen))
         add(journal(folder), *expected[:2])
         before = journal(folder).path.read_bytes()
-        ended = in_child(lambda: add_once(journal(folder), expected[2]), Disk(chosen, fault(number)))
+        ended = in_child(partial(add_once, journal(folder), expected[2]), Disk(chosen, fault(number)))
         assert ended in (0, 3)
         if ended == 3 and (folder / "journal.jsonl").read_bytes() != before:  # only the lock could not be removed
             assert journal(folder).read().records == expected

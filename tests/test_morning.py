@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from datetime import datetime, timedelta
+import time
 from pathlib import Path
 
 import numpy as np
@@ -239,7 +239,9 @@ def test_the_same_again_changes_nothing(shop):
 
 def test_another_observation_of_a_day_is_refused_and_a_correction_wins(shop):
     follow(shop).observe(3, 5, 2, 6, date=date(0))
-    with pytest.raises(UserError, match=r"2024-10-07 was taken in with stock 3, order 5, demand 6, next stock 2; if .*--correct"):
+    with pytest.raises(
+        UserError, match=r"2024-10-07 was taken in with stock 3, order 5, demand 6, next stock 2; if .*--correct"
+    ):
         follow(shop).observe(3, 5, 3, 5, date=date(0))
     assert follow(shop).observe(3, 5, 3, 5, date=date(0), correct=True).corrected == ("2024-10-07 (Mon)",)
     now = follow(shop).status()
@@ -257,7 +259,9 @@ def test_a_gap_is_said_and_not_filled(shop):
     assert taken.notes == ("before 2024-10-09 2024-10-08 is missing; nothing is assumed of it",)
     assert follow(shop).status().missing == 1
     later = follow(shop).observe(2, 4, 0, 9, date=date(9))
-    assert later.notes == ("before 2024-10-16 6 days, 2024-10-10 to 2024-10-15, are missing; nothing is assumed of them",)
+    assert later.notes == (
+        "before 2024-10-16 6 days, 2024-10-10 to 2024-10-15, are missing; nothing is assumed of them",
+    )
     (controller,) = follow(shop).learned().values()
     follower = follow(shop)
     follower.replay({"": controller}, follower.entries().values())
@@ -270,15 +274,18 @@ def test_a_gap_is_said_and_not_filled(shop):
 def test_a_day_that_begins_with_another_stock_than_the_one_before_left_is_said(shop):
     follow(shop).observe(3, 5, 2, 6, date=date(0))
     taken = follow(shop).observe(4, 4, 0, 9, date=date(1))
-    assert taken.notes == (
-        "2024-10-08 begins with stock 4, and 2024-10-07 ended with 2; both count as given",
-    )
+    assert taken.notes == ("2024-10-08 begins with stock 4, and 2024-10-07 ended with 2; both count as given",)
+
+
+def test_an_order_that_counts_as_the_nearest_is_said(shop):
+    taken = follow(shop).observe(3, 5.4, 2, 6, date=date(0))
+    assert taken.notes == ("2024-10-07: order 5.4 counts as 5, the nearest that was learned of",)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((300, 5, 2, 6, NEXT), r"state \(stock\) is 300; it must be 0 to 20"),
+        ((300, 5, 2, 6, NEXT), r"state \(stock\) is 300; it must be 0 to 20: correct it, or learn with other sizes"),
         ((3, 50, 2, 6, NEXT), "order is 50; it must be 0 to 20"),
         ((3, 18, 2, 6, NEXT), "order is 18; at step 0 with stock 3 it must be 0 to 17"),
         ((3, 5, 2, 60, NEXT), r"demand is 60; it must be 0 to 10 \(max_demand\)"),
@@ -287,7 +294,10 @@ def test_a_day_that_begins_with_another_stock_than_the_one_before_left_is_said(s
         ((20, 0, 0, None, NEXT), "to 0 the demand would be 20, and it is 0 to 10"),
         ((float("nan"), 5, 2, 6, NEXT), "stock is nan; give a finite number"),
         ((3, 5, 2, 6, "2024-10-06"), r"is in the series that was learned from, which ends 2024-10-06; .* 2024-10-07"),
-        ((3, 5, 2, 6, "2042-10-08"), "is 6576 days after 2024-10-06, the last that is known; at most 731 may be missing"),
+        (
+            (3, 5, 2, 6, "2042-10-08"),
+            "is 6576 days after 2024-10-06, the last that is known; at most 731 may be missing",
+        ),
         ((3, 5, 2, 6, "2024-10-08 12:00"), "is not a whole day after 2024-10-06, the end of the series"),
         ((3, 5, 2, 6, "08/10/2024"), r"may mean %d/%m/%Y or %m/%d/%Y; write it as 2024-03-05"),
         ((3, 5, 2, 6, "Tuesday"), "is not a date that is understood; write it as 2024-03-05"),
@@ -356,7 +366,7 @@ def test_weekdays_and_weekends_have_agents_of_their_own(tmp_path):
         assert (told.kind, told.place) == (kind, f"{h:02d}:00")
         assert told.action == found.by_kind[kind].policy.quantities[h, 4]
     rate = float(HOURS.action_quantities[0])
-    for when, h in (("2024-02-16 23:00", 23), ("2024-02-17 00:00", 0)):  # from a weekday into the weekend
+    for when in ("2024-02-16 23:00", "2024-02-17 00:00"):  # from a weekday into the weekend
         follow(folder).observe(4, rate, max(4 - rate, 0) + 3, 3, date=when)
     follower = follow(folder)
     controllers = follower.learned()
@@ -373,7 +383,9 @@ def test_weekdays_and_weekends_have_agents_of_their_own(tmp_path):
 def test_a_kind_of_day_that_was_never_seen_is_refused(tmp_path):
     learned(tmp_path / "calls", HOURS, hourly().part(0, 120))
     assert follow(tmp_path / "calls").calendar.weekday_kinds is not None
-    with pytest.raises(UserError, match="2024-01-06 is a weekend, of which the series has none; learn from a series that"):
+    with pytest.raises(
+        UserError, match="2024-01-06 is a weekend, of which the series has none; learn from a series that"
+    ):
         follow(tmp_path / "calls").act(4)
 
 
@@ -596,10 +608,16 @@ def test_a_file_of_days(shop, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("date,stock,order,left\n2024-10-07,3,5,2\n2024-10-08,2,4,30\n", r"happened.csv, row 3: next state \(stock\) is 30"),
+        (
+            "date,stock,order,left\n2024-10-07,3,5,2\n2024-10-08,2,4,30\n",
+            r"happened.csv, row 3: next state \(stock\) is 30",
+        ),
         ("date,stock,order,left\n2024-10-07,3,5,2\n2024-10-07,3,5,3\n", "row 3: 2024-10-07 comes twice, with other"),
         ("date,stock,order,left\n2024-10-07,3,five,2\n", "row 2, column 'order': 'five' is not a number"),
-        ("date,stock,order\n2024-10-07,3,5\n", "has no column 'next_stock' \\(or 'left', 'next_state'\\); it has 'date'"),
+        (
+            "date,stock,order\n2024-10-07,3,5\n",
+            "has no column 'next_stock' \\(or 'left', 'next_state'\\); it has 'date'",
+        ),
         ("date,stock,order,left,next_stock\n2024-10-07,3,5,2,2\n", "has 'next_stock' and 'left', which mean the same"),
         ("stock,order,left\n3,5,2\n", "no date is given, and the series has dates"),
     ],
@@ -622,12 +640,14 @@ def test_a_file_of_stocks(shop, tmp_path):
     assert [(each["when"], each["state"]) for each in told] == [("2024-10-07 (Mon)", 3.0), ("2024-10-08 (Tue)", 15.0)]
     assert told[0]["action"] == follow(shop).act(3).action
     (tmp_path / "stock.csv").write_text("stock\n3\n")
-    assert run("act", "shop", "--stock-file", "stock.csv", cwd=tmp_path).stdout.startswith("2024-10-07 (Mon), stock 3: ")
+    assert run("act", "shop", "--stock-file", "stock.csv", cwd=tmp_path).stdout.startswith(
+        "2024-10-07 (Mon), stock 3: "
+    )
     (tmp_path / "stock.csv").write_text("stock\n3\n4\n")
     assert "has 2 rows without dates" in run("act", "shop", "--stock-file", "stock.csv", cwd=tmp_path).stderr
 
 
-# -- the commands -------------------------------------------------------------------------------------------------------
+# -- the commands ------------------------------------------------------------------------------------------------
 
 
 def test_the_morning_from_the_shell(tmp_path):
@@ -674,7 +694,7 @@ def test_mistakes_get_one_line_and_exit_code_2(shop, arguments, message):
 
 
 def test_a_thousand_days_are_replayed_in_a_moment(shop):
-    take_in(follow(shop), [(date(i % 731), *row[1:]) for i, row in enumerate(happened(731))])
-    begun = datetime.now()
+    take_in(follow(shop), happened(1000))
+    begun = time.process_time()
     follow(shop).act(5)
-    assert datetime.now() - begun < timedelta(seconds=2)
+    assert time.process_time() - begun < 2

@@ -269,7 +269,9 @@ class Follower:
             records = self._records(controllers, entries, {n: asked[n] for n in sorted((*new, *corrected))})
             writing.append(records)
             after = self.entries(writing.contents)
-        notes += self._gaps(entries, new) + self._breaks(after, [*new, *corrected])
+        notes += (
+            self._gaps(entries, new) + self._breaks(after, [*new, *corrected]) + self._rounded(after, new, corrected)
+        )
         return Taken(self._names(new), self._names(corrected), self._names(known), tuple(notes))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
@@ -288,8 +290,11 @@ class Follower:
                 self.calendar.check_number(what, number, max([n for n in (*entries, *found) if n < number], default=0))
                 controller = self.controller_of(controllers, number)
                 read_step(controller, self.calendar.place_of(number), step)
-            except (TypeError, ValueError) as error:
+            except UserError as error:
                 raise step.error(str(error)) from None
+            except ValueError as error:
+                remedy = "" if "correct" in str(error) else ": correct it, or learn with other sizes"
+                raise step.error(f"{error}{remedy}") from None
             if number in found and not found[number].is_same(step):
                 raise step.error(f"{self.calendar.when(number)} comes twice, with other numbers; leave one of them out")
             found[number] = step
@@ -341,6 +346,17 @@ class Follower:
                     notes.append(
                         f"{now} begins with {name} {begins:g}, and {before} ended with {ended:g}; both count as given"
                     )
+        return notes if len(notes) <= MANY else [*notes[:MANY], f"and {len(notes) - MANY} more like this"]
+
+    def _rounded(self, entries: dict[int, Entry], new: Sequence[int], corrected: Sequence[int]) -> list[str]:
+        """Actions that there are not, and that count as the nearest."""
+        notes, preset = [], self.preset
+        for number in sorted((*new, *corrected)):
+            done = entries[number].happened.action
+            counted = float(preset.action_quantities[preset.action_of(done)])
+            if abs(done - counted) > 1e-9 * max(abs(done), 1):
+                when, name = self.calendar.when(number), preset.action_name
+                notes.append(f"{when}: {name} {done:g} counts as {counted:g}, the nearest that was learned of")
         return notes if len(notes) <= MANY else [*notes[:MANY], f"and {len(notes) - MANY} more like this"]
 
     # -- how it goes ------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ class Status:
     hidden: int  # steps at which an edge hid the amount
     level: Level | None
     amount_name: str
+    state_name: str
     service: Service | None
     contradictions: tuple[str, ...]
     learn_again: str
@@ -99,8 +100,8 @@ class Status:
             chance = "chance explains it" if self.low <= 0 <= self.high else "chance does not explain it"
             verdict = f"95 %: {self.low:+.3g} to {self.high:+.3g}; {chance}"
         yield (
-            f"reward: {self.reward:.4g} a {self.step_word}, {self.expected:.4g} expected of the advice, difference "
-            f"{self.reward - self.expected:+.3g} ({verdict})"
+            f"reward: {self.reward:.4g} a {self.step_word}, {self.expected:.4g} expected of the advice from and to "
+            f"the same {self.state_name}, difference {self.reward - self.expected:+.3g} ({verdict})"
         )
 
     def _amounts(self, found: Level) -> str:
@@ -153,6 +154,7 @@ def status(follower: Follower) -> Status:
         hidden=hidden,
         level=level_now,
         amount_name=follower.preset.amount_name,
+        state_name=follower.preset.state_name,
         service=_service(follower, entries, readings),
         contradictions=tuple(contradictions),
         learn_again=_learn_again(follower, len(entries), last, changed),
