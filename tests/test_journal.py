@@ -91,6 +91,22 @@ def test_zeros_that_a_power_cut_leaves_at_the_end_are_an_unfinished_line(tmp_pat
     assert here.read().records == tuple(days(2))
 
 
+def test_lines_are_on_the_disk_before_they_are_acknowledged(tmp_path, monkeypatch):
+    here, settled, real = journal(tmp_path), [], os.fsync
+
+    def fsync(number):
+        settled.append(here.path.read_bytes())
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    add(here, *days(2))
+    assert settled[-1] == here.path.read_bytes()
+    assert len(settled) == 2  # the name of the new file first
+    add(here, days(3)[2])
+    assert settled[-1] == here.path.read_bytes()
+    assert len(settled) == 3
+
+
 def test_damage_is_refused_by_the_number_of_its_line(tmp_path):
     here = journal(tmp_path)
     add(here, *days(4))

@@ -17,12 +17,16 @@ from ucbf.seen import Transition, explain
 class Reading:
     """A step that happened, as its system sees it."""
 
+    told: Transition  # what the agent is told, in multiples of the unit
     s: int  # the index of the state
-    a: int
     w: int  # the disturbance; where it is hidden, the smallest that explains what was seen
     hidden: bool  # whether the next state says only that it was at least so large
     amount: float  # in the user's units; measured, or what the next state tells
-    given: float | None  # what the controller is to be told: the amount, where it was measured or had to be rounded
+
+    @property
+    def a(self) -> int:
+        """The number of the action."""
+        return self.told.a
 
 
 class Plan(NamedTuple):
@@ -37,32 +41,31 @@ def read_step(controller: Controller, h: int, step: Happened) -> Reading:
     preset, system = controller.preset, controller.agent.system
     moved = controller.transition(h, step.state, step.action, step.next_state, step.amount)
     begin, end = moved.s - system.state_offset, moved.s_next - system.state_offset
-    if moved.disturbance is not None:
-        amount = real_amount(controller, h, moved.disturbance) if step.amount is None else step.amount
-        return Reading(begin, moved.a, moved.disturbance, False, amount, step.amount)
-    low, high = preset.amount_range
+    if step.amount is not None:
+        return Reading(moved, begin, moved.disturbance, False, step.amount)
     w = moved.s_next - int(system.f[h, begin, moved.a])
-    amount = real_amount(controller, h, w)
-    reading = explain(system, controller.agent.told, Transition(h, begin, moved.a, end), True)
-    at_edge = reading.seen is not None and reading.seen.low != reading.seen.high
+    amount = float((preset.sign * w + int(preset.expected_amount[h])) * preset.unit)
+    low, high = preset.amount_range
     if not low - preset.unit <= amount <= high + preset.unit:
         raise ValueError(
             f"from {preset.state_name} {step.state:g} with {preset.action_name} {step.action:g} to {step.next_state:g} "
             f"the {preset.amount_name} would be {amount:g}, and it is {low:g} to {high:g} "
             f"({', '.join(preset.range_parameters)}); correct one of them"
         )
-    if at_edge:
-        return Reading(begin, moved.a, w, True, amount, None)
+    seen = explain(system, controller.agent.told, Transition(h, begin, moved.a, end), True).seen
+    if seen is not None and seen.low != seen.high:
+        return Reading(moved, begin, w, True, amount)
     inside = float(np.clip(amount, low, high))
     if inside != amount:  # by rounding
-        w = int(preset.sign * (preset.to_units(inside) - preset.expected_amount[h]))
-    return Reading(begin, moved.a, w, False, inside, None if inside == amount else inside)
+        moved = controller.transition(h, step.state, step.action, step.next_state, inside)
+        w = moved.disturbance
+    return Reading(moved, begin, w, False, inside)
 
 
-def real_amount(controller: Controller, h: int, w: int) -> float:
-    """The amount of a disturbance, in the user's units."""
-    preset = controller.preset
-    return float((preset.sign * w + int(preset.expected_amount[h])) * preset.unit)
+def learn_from(controller: Controller, reading: Reading) -> None:
+    """Let a controller learn from a step, as its ``observe`` does."""
+    told = reading.told
+    controller.agent.observe(told.h, told.s, told.a, told.s_next, disturbance=told.disturbance)
 
 
 def learned_plan(controller: Controller) -> Plan:

@@ -15,7 +15,7 @@ from ucbf.checks import real, whole
 from ucbf.controller import Controller, load
 from ucbf.errors import UserError
 from ucbf.files import digest
-from ucbf.following.accounts import read_step
+from ucbf.following.accounts import Reading, learn_from, read_step
 from ucbf.following.calendar import Calendar
 from ucbf.following.happened import Happened, of_record, words_of
 from ucbf.following.model import Model, read_model
@@ -191,22 +191,22 @@ class Follower:
             )
         return controllers[kind]
 
-    def replay(self, controllers: Controllers, entries: Iterable[Entry]) -> list[str]:
-        """Let controllers learn from steps; what they warn of."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+    def replay(self, controllers: Controllers, entries: Iterable[Entry]) -> dict[int, Reading]:
+        """Let controllers learn from steps; the steps as their systems see them, by number."""
+        found = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the model check tells it
             for entry in entries:
                 controller, h = self.controller_of(controllers, entry.number), self.calendar.place_of(entry.number)
-                step = entry.happened
                 try:
-                    given = read_step(controller, h, step).given
-                    controller.observe(h, step.state, step.action, step.next_state, given)
+                    found[entry.number] = read_step(controller, h, entry.happened)
                 except ValueError as error:
                     raise UserError(
                         f"{self.journal.path}, {self.calendar.when(entry.number)}: {error}. It was taken in before "
                         "and does not fit what is learned now; learn with wider sizes, or correct it (--correct)"
                     ) from None
-        return [str(each.message) for each in caught]
+                learn_from(controller, found[entry.number])
+        return found
 
     def policy_of(self, controller: Controller) -> Policy:
         """What a controller would do now, in the words of the series."""
@@ -269,9 +269,8 @@ class Follower:
             records = self._records(controllers, entries, {n: asked[n] for n in sorted((*new, *corrected))})
             writing.append(records)
             after = self.entries(writing.contents)
-        notes += (
-            self._gaps(entries, new) + self._breaks(after, [*new, *corrected]) + self._rounded(after, new, corrected)
-        )
+        written = [*new, *corrected]
+        notes += self._gaps(entries, new) + self._breaks(after, written) + self._rounded(after, written)
         return Taken(self._names(new), self._names(corrected), self._names(known), tuple(notes))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
@@ -310,8 +309,7 @@ class Follower:
             self.replay(controllers, [entry for entry in waiting if entry.number < number])
             waiting = [entry for entry in waiting if entry.number > number]
             controller, h = self.controller_of(controllers, number), self.calendar.place_of(number)
-            place = controller.transition(h, step.state, step.action, step.next_state, step.amount).s
-            advised = float(self.policy_of(controller).quantities[h, place - controller.agent.system.state_offset])
+            advised = float(self.policy_of(controller).quantities[h, self._place(controller, step.state)])
             records.append({**self.calendar.key(number), **step.record(), "advised": advised})
             self.replay(controllers, [Entry(number, step, advised)])
         return records
@@ -348,10 +346,10 @@ class Follower:
                     )
         return notes if len(notes) <= MANY else [*notes[:MANY], f"and {len(notes) - MANY} more like this"]
 
-    def _rounded(self, entries: dict[int, Entry], new: Sequence[int], corrected: Sequence[int]) -> list[str]:
+    def _rounded(self, entries: dict[int, Entry], numbers: Iterable[int]) -> list[str]:
         """Actions that there are not, and that count as the nearest."""
         notes, preset = [], self.preset
-        for number in sorted((*new, *corrected)):
+        for number in sorted(numbers):
             done = entries[number].happened.action
             counted = float(preset.action_quantities[preset.action_of(done)])
             if abs(done - counted) > 1e-9 * max(abs(done), 1):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.following.accounts import Account, Reading, account, learned_plan, read_step
+from ucbf.following.accounts import Account, Reading, account, learned_plan
 from ucbf.following.changes import FEWEST, Level, half_interval, level
 from ucbf.following.follower import Controllers, Entry, Follower
 from ucbf.systems import Inventory
@@ -126,12 +126,11 @@ def status(follower: Follower) -> Status:
     contents = follower.journal.read()
     entries, controllers, calendar = follower.entries(contents), follower.fresh(), follower.calendar
     plans = {kind: learned_plan(controller) for kind, controller in controllers.items()}
-    readings = read_all(follower, controllers, entries)
+    readings = follower.replay(controllers, entries.values())
     accounts = [
         account(controllers[calendar.kind_of(n)], plans[calendar.kind_of(n)], calendar.place_of(n), reading)
         for n, reading in readings.items()
     ]
-    follower.replay(controllers, entries.values())
     level_now, hidden = level_of(follower, readings)
     contradictions = contradicted(controllers)
     advised = [(entry.happened.action, entry.advised) for entry in entries.values() if entry.advised is not None]
@@ -164,9 +163,7 @@ def status(follower: Follower) -> Status:
 
 def alarms(follower: Follower, controllers: Controllers, entries: dict[int, Entry]) -> list[str]:
     """What speaks against following the advice today. The controllers learn from the journal."""
-    readings = read_all(follower, controllers, entries)
-    follower.replay(controllers, entries.values())
-    found, _ = level_of(follower, readings)
+    found, _ = level_of(follower, follower.replay(controllers, entries.values()))
     said = []
     if found is not None and found.has_changed:
         way = "higher" if found.mean > found.learned else "lower"
@@ -175,19 +172,6 @@ def alarms(follower: Follower, controllers: Controllers, entries: dict[int, Entr
             f"{follower.calendar.step_word} against {found.learned:.4g}; learn again from recent data"
         )
     return [*said, *(f"the model is contradicted: {text}" for text in contradicted(controllers))]
-
-
-def read_all(follower: Follower, controllers: Controllers, entries: dict[int, Entry]) -> dict[int, Reading]:
-    """All steps as their systems see them, by number."""
-    found = {}
-    for number, entry in entries.items():
-        controller, h = follower.controller_of(controllers, number), follower.calendar.place_of(number)
-        try:
-            found[number] = read_step(controller, h, entry.happened)
-        except ValueError:
-            follower.replay({**controllers}, [entry])  # which says what is wrong with it
-            raise
-    return found
 
 
 def level_of(follower: Follower, readings: dict[int, Reading]) -> tuple[Level | None, int]:
