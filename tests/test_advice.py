@@ -19,9 +19,9 @@ from ucbf.advice.recency import _log_probability, chosen_recency, given_recency
 from ucbf.advice.resampling import resampled_distribution
 from ucbf.advice.sections import _data, _judgement, _parameters
 from ucbf.advice.training import Training, empirical_shares
-from ucbf.advice.wording import show_number
 from ucbf.data.outliers import outliers
 from ucbf.systems import Inventory, Queue, Reservoir
+from ucbf.wording import show_number
 
 
 def weeks(values, horizon=7):

@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 
+import commands
 import ucbf
 from ucbf.advice import learn_orders, markdown, order_sections
 from ucbf.advice.ordering import _factors, _season, play
 from ucbf.data import Series, episodes
-
-import commands
 
 SHOP = ucbf.systems.Inventory(price=7, unit_cost=3, order_cost=5, holding=0.5, penalty=2, lead_time=2, max_demand=90)
 

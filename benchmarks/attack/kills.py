@@ -30,7 +30,7 @@ STUDY = make_study(
         "agents": [{"name": "UCB-f"}, {"name": "UCBVI-f"}],
     }
 )  # fmt: skip
-CALLS = ("open", "replace", "link", "unlink", "mkdir", "fsync", "rename", "remove")  # of os
+CALLS = ("open", "replace", "link", "unlink", "mkdir", "fsync", "rename", "remove", "write", "ftruncate")  # of os
 FAULTS = (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EMFILE)
 PATIENCE = 60.0  # seconds of a child
 Strike = Callable[[], None]
@@ -59,7 +59,7 @@ class Disk:
 
     def opened(self, file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:
         """A file whose writing is struck half-way."""
-        if "w" not in mode:
+        if not set(mode) & set("wax+"):
             return REAL_OPEN(file, mode, *given, **named)
         if self.count():
             self.strike()
@@ -92,6 +92,12 @@ class HalfWritten:
             self.file.flush()
             self.disk.strike()
         return self.file.write(content)
+
+    def truncate(self, size: int | None = None) -> Any:
+        """Cut it off, or be struck before."""
+        if self.disk.count():
+            self.disk.strike()
+        return self.file.truncate(size)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.file, name)

@@ -28,6 +28,7 @@ from ucbf.certificates import Certificate as Certificate
 from ucbf.controller import Controller as Controller
 from ucbf.controller import load as load
 from ucbf.disturbance import Disturbance as Disturbance
+from ucbf.following import follow as follow
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan

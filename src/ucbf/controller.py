@@ -16,6 +16,7 @@ from ucbf.models import Model
 from ucbf.planning import lowest_best
 from ucbf.policies import Policy
 from ucbf.saving import LARGEST_FILE, SavedPreset, read, said, write
+from ucbf.seen import Transition
 from ucbf.system import System
 from ucbf.systems import PRESETS, Preset
 
@@ -83,6 +84,16 @@ class Controller:
             What was asked for, flowed in, arrived, where it was measured. It is needed where ``next_state`` does not
             tell it: an empty shelf says only that at least so much was asked for.
         """
+        moved = self.transition(h, state, action, next_state, amount)
+        self.agent.observe(moved.h, moved.s, moved.a, moved.s_next, disturbance=moved.disturbance)
+
+    def transition(
+        self, h: int, state: float, action: float, next_state: float, amount: float | None = None
+    ) -> Transition:
+        """What :meth:`observe` tells the agent: states and W in multiples of the unit, the number of the action.
+
+        An error in the user's words where it cannot have been like this.
+        """
         preset, system = self.preset, self.agent.system
         h = whole("step h", h, 0, system.n_steps - 1)
         s, after = self._state("state", state), self._state("next state", next_state)
@@ -94,8 +105,7 @@ class Controller:
                 + (f"{possible.min():g} to {possible.max():g}" if len(possible) > 1 else f"{possible[0]:g}")
             )
         if amount is None:
-            self.agent.observe(h, s, a, after)
-            return
+            return Transition(h, s, a, after)
         low, high = preset.amount_range
         amount = real(preset.amount_name, amount, -np.inf)
         if not low - preset.unit / 2 <= amount <= high + preset.unit / 2:
@@ -108,7 +118,7 @@ class Controller:
                 f"from {preset.state_name} {state:g} with {preset.action_name} {action:g} and {preset.amount_name} "
                 f"{amount:g} comes {landed * preset.unit:g}, not {next_state:g}; correct one of them"
             )
-        self.agent.observe(h, s, a, landed, disturbance=w)
+        return Transition(h, s, a, landed, w)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, units and all; :func:`ucbf.load` goes on from it."""

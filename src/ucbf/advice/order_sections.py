@@ -19,8 +19,8 @@ from ucbf.advice.sections import (
     source_line,
     verdict_on,
 )
-from ucbf.advice.wording import show_count, show_number
 from ucbf.data.outliers import outliers
+from ucbf.wording import show_count, show_number
 
 NOT_USED = ("capacity", "max_demand", "discount", "salvage")  # of the parameters of a store
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,15 @@ class Advice:
     def controllers(self) -> dict[str, Controller]:
         """Agents to go on with in the user's units, one for each kind of episode."""
         return {name: Controller(each.preset, self.agents[name]) for name, each in self.by_kind.items()}
+
+    def save(self, folder: str | os.PathLike[str], time_zone: str | None = None) -> list[str]:
+        """Save the agents and what else :func:`ucbf.follow` needs; the names of the files, ``model.json`` last.
+
+        time_zone: that of the series, where it was named
+        """
+        from ucbf.advice.model_file import save_advice
+
+        return save_advice(self, Path(folder), time_zone)
 
     def policy_for(self, **changes: Any) -> Policy:
         """What to do in an episode in which some parameters differ: tomorrow's prices, say."""

@@ -11,10 +11,10 @@ import numpy as np
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
 from ucbf.advice.result import Advice
-from ucbf.advice.wording import show_count, show_number
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
 from ucbf.systems.base import Preset
+from ucbf.wording import show_count, show_number
 
 CAVEATS, NO_CAVEATS = "Read this first", "Nothing that was checked speaks against this advice."
 COLUMNS = ("policy", "reward an episode", "learned is ahead by (95 %)")

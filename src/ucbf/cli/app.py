@@ -10,7 +10,7 @@ import traceback
 from cyclopts import App, CycloptsError
 
 from ucbf import __version__
-from ucbf.cli import interrupts, paper, plot, studies, table1
+from ucbf.cli import interrupts, morning, paper, plot, studies, table1
 from ucbf.errors import UserError, place_name
 
 app = App(
@@ -18,7 +18,8 @@ app = App(
     help="Control of systems whose mechanics are known and whose disturbances are not: S' = f(S, A) + W.",
     version=__version__,
 )
-for _command in (paper.figure1, paper.figure2, table1.table1, studies.run, studies.status, plot.plot):
+COMMANDS = (paper.figure1, paper.figure2, table1.table1, studies.run, studies.status, plot.plot)
+for _command in (*COMMANDS, morning.observe, morning.act):
     app.command(_command)
 app.command(  # by its name: the file is heavy, and imported when it is asked for
     "ucbf.cli.learn:learn",

@@ -142,6 +142,6 @@ def _learn(
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     told = advice.sections_of(found, chosen)
-    names = write_files(folder, found, told)
+    names = write_files(folder, found, told, reading.time_zone)
     print(advice.markdown(told))
     print(f"written to {folder}: {', '.join(names)}")

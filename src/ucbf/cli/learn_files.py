@@ -11,8 +11,8 @@ from ucbf.files import write_whole
 from ucbf.reports import comma_separated
 
 
-def write_files(folder: Path, found: advice.Advice, told: advice.Sections) -> list[str]:
-    """Write all files into the folder, the pages last; their names."""
+def write_files(folder: Path, found: advice.Advice, told: advice.Sections, time_zone: str | None = None) -> list[str]:
+    """Write all files into the folder, the pages last; their names. time_zone: of the series, where it was named."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
@@ -20,10 +20,7 @@ def write_files(folder: Path, found: advice.Advice, told: advice.Sections) -> li
     pictures = save(folder, "policy", lambda figures: figures.advice_figure(found))
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
-    agents = found.controllers()
-    files = {f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz": each for name, each in agents.items()}
-    for name, controller in files.items():
-        controller.save(folder / name)
+    files = found.save(folder, time_zone)
     from ucbf.figures import page_pictures  # after save(), which says how to get matplotlib
 
     pages = {"summary.md": advice.markdown(told), "page.html": advice.html(told, page_pictures(found))}
@@ -50,8 +47,3 @@ def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
                     amount = {preset.amount_name: float(value * preset.unit), "probability": float(p)}
                     rows.append({**kind, words.step: step, **amount})
     return rows
-
-
-def _slug(name: str) -> str:
-    """A name that a file may have."""
-    return "".join(c if c.isalnum() else "-" for c in name)

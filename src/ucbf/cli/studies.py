@@ -1,4 +1,4 @@
-"""``ucbf run`` runs a study, except for what is stored already; ``ucbf status`` counts what is stored."""
+"""``ucbf run`` runs a study, except for what is stored already; ``ucbf status`` says how things stand."""
 
 from __future__ import annotations
 
@@ -36,14 +36,23 @@ def run(study: Path, /, *, running: Running = HERE, trust: Annotated[bool, Param
     run_missing(asked, running.out or Path("results") / asked.name, running)
 
 
-def status(folder: Path, /) -> None:
-    """Show how many runs of a study are stored, and which files are damaged.
+def status(folder: Path, /, *, json: Annotated[bool, Parameter(negative=())] = False) -> None:
+    """Show how many runs of a study are stored, and which files are damaged; or how advice that is followed does.
 
     Parameters
     ----------
     folder
-        Folder of the results.
+        Folder of the results, or one that ucbf learn wrote.
+    json
+        Print one JSON object; for a folder of ucbf learn.
     """
+    if (folder / "model.json").is_file():
+        from ucbf.cli.morning import show_status
+
+        show_status(folder, json)
+        return
+    if json:
+        raise UserError(f"--json is for folders that ucbf learn wrote, and {folder} is none; leave it out")
     from ucbf.studies.runs import runs_of
     from ucbf.studies.store import Store, stored_runs
 

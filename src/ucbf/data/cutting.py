@@ -16,6 +16,7 @@ from ucbf.errors import UserError
 WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 YEAR = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAYS = {("hour", 24), ("half-hour", 48)}  # episodes that are a day
+KINDS = ("weekday",) * 5 + ("weekend",) * 2  # of episodes that are a day, from Monday on
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +91,13 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
         begun = series.times[first : first + K * H : H]
         starts = tuple(text.replace("T", " ") for text in np.datetime_as_string(begun).tolist())
         if (spacing, H) in DAYS:
-            kinds = tuple("weekend" if day >= 5 else "weekday" for day in _weekday(begun).tolist())
+            kinds = tuple(KINDS[day] for day in _weekday(begun).tolist())
     return Episodes(values, names, starts, kinds, len(series) - K * H, series, first)
+
+
+def kinds_of_weekdays(spacing: str, horizon: int) -> tuple[str, ...] | None:
+    """[7] the kind of an episode that begins on a Monday, a Tuesday, ...; None where all episodes are alike."""
+    return KINDS if (spacing, horizon) in DAYS else None
 
 
 def _begins(times: Times, spacing: str, H: int) -> NDArray[np.bool_] | None:

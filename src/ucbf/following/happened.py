@@ -1,0 +1,185 @@
+"""What happened in a step, as people tell it: by flags, or in a file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ucbf.checks import real
+from ucbf.errors import UserError
+from ucbf.systems.base import Preset
+
+FIELDS = ("state", "action", "amount", "next_state")
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One step, in the user's units.
+
+    state: before it; action: what was done, whoever decided it; amount: what came, or was asked for, where that was
+    measured; next_state: after it; date, step: when, by one of the two; where: the row of a file
+    """
+
+    state: float
+    action: float
+    next_state: float
+    amount: float | None = None
+    date: Any = None
+    step: int | None = None
+    where: str = ""
+
+    def error(self, message: str) -> UserError:
+        """The error for this step."""
+        return UserError(f"{self.where}: {message}" if self.where else message)
+
+    def record(self) -> dict[str, Any]:
+        """What a journal says of it, besides when it was."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def is_same(self, other: Happened) -> bool:
+        """Whether both say the same of a step."""
+        return self.record() == other.record()
+
+
+def of_record(record: dict[str, Any], words: dict[str, str]) -> Happened:
+    """What a line of a journal says."""
+    amount = record["amount"]
+    state, action, next_state = (real(words[name], record[name], -np.inf) for name in ("state", "action", "next_state"))
+    return Happened(state, action, next_state, None if amount is None else real(words["amount"], amount, -np.inf))
+
+
+def words_of(preset: Preset) -> dict[str, str]:
+    """What the parts of a step are called."""
+    return {
+        "state": preset.state_name,
+        "action": preset.action_name,
+        "amount": preset.amount_name,
+        "next_state": f"next {preset.state_name}",
+    }
+
+
+def column_names(preset: Preset) -> dict[str, tuple[str, ...]]:
+    """The names that columns of a file may have, the preset's own first."""
+    state, action, amount = (
+        text.replace(" ", "_") for text in (preset.state_name, preset.action_name, preset.amount_name)
+    )
+    last = amount.rpartition("_")[2]  # demand, of net_demand
+    return {
+        "state": (state, "state"),
+        "action": (action, "action"),
+        "amount": tuple(dict.fromkeys((amount, last, "amount"))),
+        "next_state": (f"next_{state}", "left", "next_state"),
+    }
+
+
+def read_happened(path: str | os.PathLike[str], preset: Preset, date_format: str | None = None) -> list[Happened]:
+    """The steps in a CSV or Parquet file: a row for each, in the order of the file."""
+    columns, dates, steps, rows = _columns(path, preset, ("state", "action", "next_state"), ("amount",), date_format)
+    return [
+        Happened(
+            float(columns["state"][i]),
+            float(columns["action"][i]),
+            float(columns["next_state"][i]),
+            amount=None if np.isnan(columns["amount"][i]) else float(columns["amount"][i]),
+            date=None if dates is None else dates[i],
+            step=None if steps is None else steps[i],
+            where=where,
+        )
+        for i, where in enumerate(rows)
+    ]
+
+
+def read_states(
+    path: str | os.PathLike[str], preset: Preset, date_format: str | None = None
+) -> list[tuple[float, Any, int | None]]:
+    """The states in a file, each with its date or its step, or with neither."""
+    columns, dates, steps, rows = _columns(path, preset, ("state",), (), date_format)
+    if len(rows) > 1 and dates is None and steps is None:
+        raise UserError(f"{path} has {len(rows)} rows without dates; give one row, or a column of dates")
+    return [
+        (float(state), None if dates is None else dates[i], None if steps is None else steps[i])
+        for i, state in enumerate(columns["state"])
+    ]
+
+
+def _columns(
+    path: str | os.PathLike[str],
+    preset: Preset,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...],
+    date_format: str | None,
+) -> tuple[dict[str, Any], list[Any] | None, list[int] | None, list[str]]:
+    """By name: [N] numbers, nan where an optional one is missing; dates; steps; and where each row is."""
+    from ucbf.data.columns import values_of
+    from ucbf.data.dates import date_column, dates_of
+    from ucbf.data.tables import table_of
+    from ucbf.following.calendar import as_datetime
+
+    table, names = table_of(Path(path)), column_names(preset)
+    lowered = {name.strip().lower().replace("-", "_").replace(" ", "_"): name for name in table.columns}
+    found = {}
+    for part in (*needed, *optional):
+        known = [lowered[name] for name in names[part] if name in lowered]
+        if len(known) > 1:
+            raise UserError(f"{path} has {known[0]!r} and {known[1]!r}, which mean the same; leave one out")
+        if not known and part in needed:
+            raise UserError(
+                f"{path} has no column {names[part][0]!r} (or {', '.join(map(repr, names[part][1:]))}); it has "
+                f"{', '.join(map(repr, table.columns))}"
+            )
+        found[part] = known[0] if known else None
+    first = table.columns[str(found[needed[0]])]
+    if not len(first):
+        raise UserError(f"{path} has no rows; give one for each step")
+    columns = {
+        part: np.full(len(first), np.nan) if name is None else
+        values_of(table, name, None) if part in needed else _optional(table, name)
+        for part, name in found.items()
+    }  # fmt: skip
+    steps = None
+    if "step" in lowered:
+        given = values_of(table, lowered["step"], 1)
+        odd = np.flatnonzero(given != np.rint(given))
+        if len(odd):
+            raise table.error(
+                int(odd[0]), lowered["step"], f"{given[odd[0]]:g} is not a whole number; count steps from 1"
+            )
+        steps = [int(number) for number in given]
+    taken = {*(name for name in found.values() if name is not None), lowered.get("step")}
+    others = type(table)(table.source, {n: c for n, c in table.columns.items() if n not in taken}, table.rows,
+                         table.in_file, table.delimiter)  # fmt: skip
+    dated, dates = date_column(others, None, date_format), None
+    if dated is not None:
+        clock, offsets = dates_of(others, dated, date_format)
+        dates = [as_datetime(time) for time in clock.astype("datetime64[s]")]
+        if offsets is not None:
+            from datetime import timedelta, timezone
+
+            dates = [d.replace(tzinfo=timezone(timedelta(seconds=int(o)))) for d, o in zip(dates, offsets, strict=True)]
+    return columns, dates, steps, [f"{path}, row {row}" for row in table.rows]
+
+
+def _optional(table: Any, name: str) -> Any:
+    """[N] the numbers of a column, nan for cells without a value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from ucbf.data.columns import values_of
+    from ucbf.data.text import MISSING
+
+    column = table.columns[name]
+    missing = pc.is_null(column)
+    if pa.types.is_string(column.type):
+        missing = pc.or_(missing, pc.is_in(pc.utf8_lower(pc.fill_null(column, "")), pa.array(sorted(MISSING))))
+    gone = np.asarray(missing.to_numpy(zero_copy_only=False) if isinstance(missing, pa.Array) else missing.to_numpy())
+    values = np.full(len(column), np.nan)
+    if not gone.all():
+        present = np.flatnonzero(~gone)
+        part = type(table)(table.source, {name: column.take(pa.array(present))}, np.asarray(table.rows)[present],
+                           table.in_file, table.delimiter)  # fmt: skip
+        values[present] = values_of(part, name, None)
+    return values

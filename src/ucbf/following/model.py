@@ -1,0 +1,93 @@
+"""``model.json``: what ``ucbf learn`` leaves behind for those who follow its advice, besides the agents themselves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ucbf.errors import UserError
+from ucbf.files import digest, write_whole
+from ucbf.following.calendar import Calendar
+
+NAME, FORMAT, VERSION = "model.json", "ucbf model", 1
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of episode: its agent, and the amounts that were learned from."""
+
+    agent: str  # the name of its file
+    digest: str  # of that file
+    mean: tuple[float, ...]  # [H] of the amounts of every step, outliers left out
+    spread: tuple[float, ...]  # [H] their standard deviations
+    counts: tuple[int, ...]  # [H] how many there were
+
+
+@dataclass(frozen=True)
+class Model:
+    """What was learned, in the user's units."""
+
+    preset: str
+    parameters: dict[str, Any]
+    source: str  # the file of the series
+    column: str
+    rows: int  # of the series
+    episodes: int  # that were learned from
+    expected: float  # the reward of an episode
+    varies: tuple[str, ...]  # parameters that differ from episode to episode
+    calendar: Calendar
+    kinds: dict[str, Kind]
+
+
+def write_model(folder: Path, model: Model) -> None:
+    """Write it, whole or not at all."""
+    content = {"format": FORMAT, "version": VERSION, **asdict(model)}
+    body = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    write_whole(
+        folder / NAME, json.dumps({**content, "check": digest(body.encode())}, indent=1, ensure_ascii=False).encode()
+    )
+
+
+def read_model(folder: Path) -> Model:
+    """What stands in a folder that ``ucbf learn`` wrote."""
+    path = folder / NAME
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("format") != FORMAT:
+            raise ValueError
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(
+            f"{folder} holds nothing that was learned (no {NAME}); give the folder that ucbf learn wrote (--out)"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UserError(f"{path} is damaged, or was not written by ucbf learn; learn again into this folder") from None
+    version = content.get("version")
+    if version != VERSION:
+        raise UserError(f"{path} has format version {version!r:.20}, this ucbf knows {VERSION}; learn again with it")
+    try:
+        return _model({"format": FORMAT, **content})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError):
+        raise UserError(
+            f"{path} was changed or damaged after it was written; learn again into this folder, which keeps the journal"
+        ) from None
+
+
+def _model(content: dict[str, Any]) -> Model:
+    check = content.pop("check")
+    if check != digest(json.dumps(content, ensure_ascii=False, allow_nan=False).encode()):
+        raise ValueError("its checksum does not match")
+    given = {field.name: _tuples(content[field.name]) for field in fields(Model)}
+    calendar = {name: _tuples(value) for name, value in content["calendar"].items()}
+    kinds = {
+        name: Kind(**{key: _tuples(value) for key, value in kind.items()}) for name, kind in content["kinds"].items()
+    }
+    for kind in kinds.values():
+        if Path(kind.agent).name != kind.agent:
+            raise ValueError("an agent outside of the folder")
+    return Model(**{**given, "calendar": Calendar(**calendar), "kinds": kinds})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value

@@ -1,0 +1,239 @@
+"""How things stand: what came of the advice, and whether what was learned still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ucbf.following.accounts import Account, Reading, account, learned_plan
+from ucbf.following.changes import FEWEST, Level, half_interval, level
+from ucbf.following.follower import Controllers, Entry, Follower
+from ucbf.systems import Inventory
+from ucbf.wording import show_count, show_number
+
+LEARN_AGAIN = 0.5  # once so many steps were taken in, as a share of those that were learned from
+
+
+@dataclass(frozen=True)
+class Service:
+    """How the demand was met."""
+
+    met: float  # share of the demand that found stock; at most so much where some was not counted
+    without_stock_out: int  # steps
+    counted: bool  # whether all demand was counted
+
+
+@dataclass(frozen=True)
+class Status:
+    """What came of the advice so far, in the user's units and in money a step."""
+
+    preset: str
+    step_word: str
+    steps: int  # taken in
+    first: str | None
+    last: str | None
+    next: str  # the step after the last
+    missing: int  # steps before the last that are not in the journal
+    in_series: int  # steps of the journal that are part of the series now
+    reward: float | None  # a step
+    expected: float | None  # of the advice, from the same states, the change of the state counted
+    low: float | None  # 95 % interval of reward - expected
+    high: float | None
+    expected_of_an_episode: float  # when it was learned
+    unfollowed: float | None  # what doing something else than advised was expected to cost, a step
+    followed: int  # steps at which the advice was followed
+    advised: int  # steps at which it is known
+    hidden: int  # steps at which an edge hid the amount
+    level: Level | None
+    amount_name: str
+    state_name: str
+    service: Service | None
+    contradictions: tuple[str, ...]
+    learn_again: str
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for JSON: nan is None."""
+        found = asdict(self)
+        found["level"] = None if self.level is None else {**self.level._asdict(), "has_changed": self.level.has_changed}
+        plain: dict[str, Any] = _plain(found)
+        return plain
+
+    def __str__(self) -> str:
+        return "\n".join([*self._lines(), *(f"note: {text}" for text in self.notes)])
+
+    def _lines(self) -> Iterable[str]:
+        word, n = self.step_word, self.steps
+        if not n:
+            yield f"{self.preset}: nothing taken in yet; the next {word} is {self.next}"
+        else:
+            missing = f"; {show_count(self.missing, word)} before the last missing" if self.missing else ""
+            yield f"{self.preset}: {show_count(n, word)} taken in, {self.first} to {self.last}{missing}"
+        yield from self._money()
+        if self.advised:
+            cost = ""
+            if self.unfollowed is not None and self.unfollowed < -1e-9:
+                cost = (
+                    f"; doing otherwise was expected to cost {show_number(-self.unfollowed)} a {word}, over all of them"
+                )
+            yield f"advice followed: at {self.followed} of {show_count(self.advised, word)}{cost}"
+        if self.level is not None:
+            yield self._amounts(self.level)
+        if self.service is not None:
+            most = "" if self.service.counted else " at most (not all demand was counted)"
+            yield (
+                f"service: {self.service.met:.1%} of the demand met{most}; {self.service.without_stock_out} of "
+                f"{show_count(n, word)} without a stock-out"
+            )
+        for text in self.contradictions:
+            yield f"the model is contradicted: {text}"
+        yield f"learn again: {self.learn_again}"
+
+    def _money(self) -> Iterable[str]:
+        if self.reward is None or self.expected is None:
+            return
+        verdict = f"too few {self.step_word}s to tell"
+        if self.low is not None and self.high is not None and self.steps >= FEWEST:
+            chance = "chance explains it" if self.low <= 0 <= self.high else "chance does not explain it"
+            verdict = f"95 %: {self.low:+.3g} to {self.high:+.3g}; {chance}"
+        yield (
+            f"reward: {self.reward:.4g} a {self.step_word}, {self.expected:.4g} expected of the advice from and to "
+            f"the same {self.state_name}, difference {self.reward - self.expected:+.3g} ({verdict})"
+        )
+
+    def _amounts(self, found: Level) -> str:
+        if np.isnan(found.p):
+            why = (
+                "some were hidden, so that nothing was tested" if self.hidden else f"too few {self.step_word}s to tell"
+            )
+        elif found.has_changed:
+            way = "higher" if found.mean > found.learned else "lower"
+            by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
+            why = f"{by}{way} than what was learned, more than chance explains"
+        else:
+            why = "no sign of a change"
+        return (
+            f"{self.amount_name}: {found.mean:.4g} a {self.step_word}, {found.learned:.4g} in what was learned from "
+            f"({why})"
+        )
+
+
+def status(follower: Follower) -> Status:
+    """How things stand."""
+    contents = follower.journal.read()
+    entries, controllers, calendar = follower.entries(contents), follower.fresh(), follower.calendar
+    plans = {kind: learned_plan(controller) for kind, controller in controllers.items()}
+    readings = follower.replay(controllers, entries.values())
+    accounts = [
+        account(controllers[calendar.kind_of(n)], plans[calendar.kind_of(n)], calendar.place_of(n), reading)
+        for n, reading in readings.items()
+    ]
+    level_now, hidden = level_of(follower, readings)
+    contradictions = contradicted(controllers)
+    advised = [(entry.happened.action, entry.advised) for entry in entries.values() if entry.advised is not None]
+    last = max(entries, default=0)
+    records = {calendar.number_of_key(record) for record in contents.records}
+    changed = bool(contradictions) or (level_now is not None and level_now.has_changed)
+    return Status(
+        preset=follower.model.preset,
+        step_word=calendar.step_word,
+        steps=len(entries),
+        first=calendar.when(min(entries)) if entries else None,
+        last=calendar.when(last) if entries else None,
+        next=calendar.when(last + 1),
+        missing=last - len(entries),
+        in_series=sum(number < 1 for number in records),
+        **_money(accounts),
+        expected_of_an_episode=follower.model.expected,
+        followed=sum(abs(done - said) <= follower.preset.unit / 2 for done, said in advised),
+        advised=len(advised),
+        hidden=hidden,
+        level=level_now,
+        amount_name=follower.preset.amount_name,
+        state_name=follower.preset.state_name,
+        service=_service(follower, entries, readings),
+        contradictions=tuple(contradictions),
+        learn_again=_learn_again(follower, len(entries), last, changed),
+        notes=tuple(follower.notes_on(contents)),
+    )
+
+
+def alarms(follower: Follower, controllers: Controllers, entries: dict[int, Entry]) -> list[str]:
+    """What speaks against following the advice today. The controllers learn from the journal."""
+    found, _ = level_of(follower, follower.replay(controllers, entries.values()))
+    said = []
+    if found is not None and found.has_changed:
+        way = "higher" if found.mean > found.learned else "lower"
+        said.append(
+            f"the {follower.preset.amount_name} is {way} than what was learned from: {found.mean:.4g} a "
+            f"{follower.calendar.step_word} against {found.learned:.4g}; learn again from recent data"
+        )
+    return [*said, *(f"the model is contradicted: {text}" for text in contradicted(controllers))]
+
+
+def level_of(follower: Follower, readings: dict[int, Reading]) -> tuple[Level | None, int]:
+    """The level of the amounts, and how many of them an edge hid; it is not tested where any was."""
+    calendar = follower.calendar
+    steps = [(calendar.kind_of(n), calendar.place_of(n), reading.amount) for n, reading in readings.items()]
+    found, hidden = level(follower.model, steps), sum(reading.hidden for reading in readings.values())
+    if found is not None and hidden:
+        found = found._replace(p=np.nan)
+    return found, hidden
+
+
+def contradicted(controllers: Controllers) -> list[str]:
+    """What the model does not explain, for each kind of episode."""
+    found = {kind: controller.agent.model_check() for kind, controller in controllers.items()}
+    return [f"{kind}: {check}" if kind else str(check) for kind, check in found.items() if not check.ok]
+
+
+def _money(accounts: list[Account]) -> dict[str, float | None]:
+    """Rewards a step, and by how much they differ from what was expected."""
+    if not accounts:
+        return dict.fromkeys(("reward", "expected", "low", "high", "unfollowed"))
+    paid, better, unfollowed = (np.array(column) for column in zip(*accounts, strict=True))
+    reach = half_interval(better)
+    difference = float(better.mean())
+    return {
+        "reward": float(paid.mean()),
+        "expected": float(paid.mean()) - difference,
+        "low": difference - reach if np.isfinite(reach) else None,
+        "high": difference + reach if np.isfinite(reach) else None,
+        "unfollowed": float(unfollowed.mean()),
+    }
+
+
+def _service(follower: Follower, entries: dict[int, Entry], readings: dict[int, Reading]) -> Service | None:
+    if not isinstance(follower.preset, Inventory) or not entries:
+        return None
+    there = np.array([max(e.happened.state + e.happened.action, 0.0) for e in entries.values()])
+    demand = np.array([reading.amount for reading in readings.values()])
+    hidden = np.array([reading.hidden for reading in readings.values()])
+    met = np.minimum(demand, there).sum() / demand.sum() if demand.sum() else 1.0
+    enough = (demand <= there + 1e-9) & ~hidden
+    return Service(float(met), int(enough.sum()), not hidden.any())
+
+
+def _learn_again(follower: Follower, steps: int, last: int, changed: bool) -> str:
+    """When to learn again, and why."""
+    if changed:
+        return "now, from recent data: what happens is not what was learned"
+    learned = follower.model.episodes * follower.calendar.horizon
+    enough = int(np.ceil(LEARN_AGAIN * learned))
+    due, share = enough - steps, f"{show_count(enough, follower.calendar.step_word)}, half of what was learned from"
+    if due <= 0:
+        return f"now, with a series that includes the journal's steps: it holds {share}"
+    return f"about {follower.calendar.when(last + due)}, when the journal holds {share}; sooner if something changes"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
