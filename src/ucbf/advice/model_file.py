@@ -50,12 +50,13 @@ def _model(advice: Advice, folder: Path, files: dict[str, str], time_zone: str |
         episodes=len(advice.training),
         expected=float(advice.value),
         varies=varies,
-        calendar=_calendar(advice.training, time_zone),
+        calendar=calendar_of(advice.training, time_zone),
         kinds=kinds,
     )
 
 
-def _calendar(episodes: Episodes, time_zone: str | None) -> Calendar:
+def calendar_of(episodes: Episodes, time_zone: str | None) -> Calendar:
+    """The steps that follow a series. time_zone: of the series, if it was named."""
     series, H = episodes.series, episodes.values.shape[1]
     next_step = (len(series) - episodes.begin) % H
     if series.times is None or series.spacing is None:

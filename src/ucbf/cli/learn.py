@@ -133,7 +133,8 @@ def _learn(
         changes = None if prices is None else prices_by_episode(prices, episodes)
         preset = kind(**advice.suggested_parameters(kind, episodes.values, given))
         if isinstance(preset, Inventory) and preset.beyond_a_line:
-            learn_and_write(counted_in_ones(preset, episodes, chosen), episodes, reading.train, chosen, folder)
+            store = counted_in_ones(preset, episodes, chosen)
+            learn_and_write(store, episodes, reading.train, chosen, folder, reading.time_zone)
             return
         with progress_bar("steps") as progress:
             found = advice.learn(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from ucbf.advice.model_file import calendar_of
 from ucbf.advice.order_sections import order_sections
 from ucbf.advice.ordering import OrderAdvice, learn_orders
 from ucbf.advice.page import Pictures, html, markdown
 from ucbf.cli.progress import progress_bar
 from ucbf.data import Episodes
 from ucbf.files import write_whole
+from ucbf.following.stores import StoreFile, write_store
 from ucbf.reports import comma_separated
 from ucbf.systems.inventory import Inventory
 
@@ -25,7 +26,9 @@ def counted_in_ones(shop: Inventory, episodes: Episodes, chosen: set[str]) -> In
     return shop.replace(unit=1.0) if whole and "unit" not in chosen and shop.unit > 1 else shop
 
 
-def learn_and_write(shop: Inventory, episodes: Episodes, train: float, chosen: set[str], folder: Path) -> None:
+def learn_and_write(
+    shop: Inventory, episodes: Episodes, train: float, chosen: set[str], folder: Path, time_zone: str | None
+) -> None:
     """Learn, judge, write all files into the folder, the pages last, and print the page."""
     with progress_bar("steps") as progress:
         found = learn_orders(shop, episodes, train, progress=progress)
@@ -35,7 +38,7 @@ def learn_and_write(shop: Inventory, episodes: Episodes, train: float, chosen: s
         tables["comparison.csv"] = found.comparison()
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
-    write_whole(folder / "store.json", json.dumps(store_of(found), indent=1).encode())
+    write_store(folder, store_of(found, time_zone))
     told = order_sections(found, chosen)
     pages = {"summary.md": markdown(told), "page.html": html(told, _pictures(found))}
     for name, text in pages.items():
@@ -53,21 +56,16 @@ def _orders(found: OrderAdvice) -> list[dict[str, float]]:
     return [{"stock": stock, "order": found.order(stock)} for stock in stocks]
 
 
-def store_of(found: OrderAdvice) -> dict[str, object]:
+def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:
     """What is needed to go on: the store, its season, and the demands so far."""
     series = found.training.series
-    begin, values = found.training.begin, series.values
-    return {
-        "format": "ucbf orders",
-        "version": 1,
-        "parameters": found.shop.parameters(),
-        "season": None if found.season is None else found.season.tolist(),
-        "source": series.source,
-        "column": series.name,
-        "demands": values[begin:].tolist(),
-        "last": None if series.times is None else str(series.times[-1]),
-        "spacing": series.spacing,
-    }
+    return StoreFile(
+        parameters=found.shop.parameters(),
+        season=None if found.season is None else tuple(found.season.tolist()),
+        calendar=calendar_of(found.training, time_zone),
+        demands=tuple(series.values[found.training.begin :].tolist()),
+        source=series.source,
+    )
 
 
 def _pictures(found: OrderAdvice) -> Pictures:

@@ -35,6 +35,8 @@ def observe(
     step: Step = None,
     file: Path | None = None,
     date_format: str | None = None,
+    received: float | None = None,
+    sold_out: Annotated[bool, Parameter(negative=())] = False,
     correct: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> None:
@@ -63,11 +65,23 @@ def observe(
         CSV or Parquet file with a row for each step, and a column for each of these, named like the flags.
     date_format
         How dates of the file are written, such as %d.%m.%Y; found by itself if not given.
+    received
+        What came of orders, where orders take time (ucbf learn inventory --lead-time). There the amount and what was
+        ordered are enough.
+    sold_out
+        There: the amount is what was sold, and more was asked for.
     correct
         Replace what was taken in for the same date before.
     json
         Print one JSON object.
     """
+    if is_store(folder):
+        if file is not None or state is not None or next_state is not None:
+            raise UserError("where orders take time, give --demand, --order and --received, one step at a time")
+        _observe_store(folder, amount, action, received, date, step, sold_out, correct, json)
+        return
+    if received is not None or sold_out:
+        raise UserError("--received and --sold-out are for stores whose orders take time; leave them out")
     from ucbf.following import read_happened
 
     single = {"state": state, "action": action, "next_state": next_state}
@@ -124,6 +138,11 @@ def act(
         raise UserError("give what is there now (--state), or a file of it (--state-file), and not both")
     if state_file is not None and (date is not None or step is not None):
         raise UserError("--state-file is given with a date or a step; they stand in a column of the file")
+    if is_store(folder):
+        if state is None:
+            raise UserError("where orders take time, give what is in stock (--stock), not a file of it")
+        _act_in_store(folder, state, date, step, json)
+        return
     follower = _follower(folder)
     try:
         asked: list[Any] = [(state, date, step)]
@@ -138,8 +157,54 @@ def act(
     _show("\n".join(map(str, found)), plain[0] if state_file is None else {"advice": plain}, json)
 
 
+def is_store(folder: Path) -> bool:
+    """Whether a folder is of a store whose orders take time."""
+    return (folder / "store.json").is_file()
+
+
+def _observe_store(
+    folder: Path,
+    demand: float | None,
+    order: float | None,
+    received: float | None,
+    date: str | None,
+    step: int | None,
+    sold_out: bool,
+    correct: bool,
+    json: bool,
+) -> None:
+    from ucbf.following.stores import StoreFollower, StoreStep
+
+    if demand is None:
+        raise UserError("--demand not given; give what was asked for, or what was sold (--sold-out)")
+    happened = StoreStep(demand, order or 0.0, received or 0.0, sold_out)
+    try:
+        said = StoreFollower(folder).observe(happened, date, step, correct)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+    _show(said, {"taken_in": said}, json)
+
+
+def _act_in_store(folder: Path, stock: float, date: str | None, step: int | None, json: bool) -> None:
+    from dataclasses import asdict
+
+    from ucbf.following.stores import StoreFollower
+
+    try:
+        found = StoreFollower(folder).act(stock, date, step)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+    _show(found, asdict(found), json)
+
+
 def show_status(folder: Path, json: bool) -> None:
     """How things stand in a folder that ucbf learn wrote."""
+    if is_store(folder):
+        from ucbf.following.stores import StoreFollower
+
+        told = StoreFollower(folder).status()
+        _show("\n".join(f"{name}: {_plain(value)}" for name, value in told.items()), told, json)
+        return
     found = _follower(folder).status()
     _show(found, found.as_dict(), json)
 
@@ -160,3 +225,11 @@ def _show(text: object, plain: dict[str, Any], json: bool) -> None:
         print(dumps(plain, ensure_ascii=False, allow_nan=False))
     else:
         print(text)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) or "none"
+    return "; ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -46,7 +46,7 @@ def status(folder: Path, /, *, json: Annotated[bool, Parameter(negative=())] = F
     json
         Print one JSON object; for a folder of ucbf learn.
     """
-    if (folder / "model.json").is_file():
+    if (folder / "model.json").is_file() or (folder / "store.json").is_file():
         from ucbf.cli.morning import show_status
 
         show_status(folder, json)

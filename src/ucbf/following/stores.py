@@ -1,0 +1,218 @@
+"""A store whose orders take time, every morning: demands, orders and arrivals in a journal; what to order now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ucbf.checks import real
+from ucbf.errors import UserError
+from ucbf.files import digest, write_whole
+from ucbf.following.calendar import Calendar
+from ucbf.journal import Journal
+from ucbf.rolling import Rolling
+from ucbf.suppliers import Supplier
+from ucbf.systems.inventory import Inventory
+
+NAME, FORMAT, VERSION = "store.json", "ucbf store", 1
+Pairs = list[tuple[float, int]]  # quantity and age of orders under way
+
+
+@dataclass(frozen=True)
+class StoreFile:
+    """What ``ucbf learn`` leaves behind of a store whose orders take time."""
+
+    parameters: dict[str, Any]
+    season: tuple[float, ...] | None
+    calendar: Calendar
+    demands: tuple[float, ...]  # of the series, from the first episode on
+    source: str
+
+
+@dataclass(frozen=True)
+class StoreStep:
+    """What happened in a step after the series."""
+
+    demand: float
+    order: float = 0.0  # placed in it
+    received: float = 0.0  # that came in it
+    sold_out: bool = False  # then demand is what was sold
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """What to order now."""
+
+    when: str
+    order: float
+    stock: float
+    under_way: Pairs
+    expected: float  # the demand until an order of the next review comes
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        coming = sum(q for q, _ in self.under_way)
+        why = f"{self.stock:g} in stock, {coming:g} under way, {self.expected:.4g} expected until the next order comes"
+        return "\n".join([f"{self.when}: order {self.order:g} ({why})", *self.notes])
+
+
+def write_store(folder: Path, store: StoreFile) -> None:
+    """Write it, whole or not at all."""
+    content = {"format": FORMAT, "version": VERSION, **asdict(store)}
+    body = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / NAME, json.dumps({**content, "check": digest(body.encode())}, ensure_ascii=False).encode())
+
+
+def read_store(folder: Path) -> StoreFile:
+    """What stands in a folder that ``ucbf learn`` wrote."""
+    path = folder / NAME
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        check = content.pop("check")
+        if content["format"] != FORMAT or content["version"] != VERSION:
+            raise ValueError("another format")
+        if check != digest(json.dumps(content, ensure_ascii=False, allow_nan=False).encode()):
+            raise ValueError("its checksum does not match")
+        told: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content["calendar"].items()}
+        season = None if content["season"] is None else tuple(content["season"])
+        demands = tuple(map(float, content["demands"]))
+        return StoreFile(content["parameters"], season, Calendar(**told), demands, content["source"])
+    except FileNotFoundError:
+        raise UserError(f"{folder} holds no store (no {NAME}); give the folder that ucbf learn wrote") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UserError(
+            f"{path} was changed or damaged; learn again into this folder, which keeps the journal"
+        ) from None
+
+
+class StoreFollower:
+    """A folder of a store: what was learned of it, and its journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.store = folder, read_store(folder)
+        self.shop, self.calendar = Inventory(**self.store.parameters), self.store.calendar
+        self.journal = Journal(folder / "journal.jsonl", {"preset": "store"})
+
+    # -- what happened ----------------------------------------------------------------------------
+
+    def observe(
+        self, happened: StoreStep, date: str | None = None, step: int | None = None, correct: bool = False
+    ) -> str:
+        """Take in a step; what was done, in a line. The same again changes nothing."""
+        for name in ("demand", "order", "received"):
+            real(name, getattr(happened, name), 0)
+        with self.journal.writing() as writing:
+            steps = self._steps(writing.contents.records)
+            number = self._number(date, step, max(steps, default=0) + 1)
+            self.calendar.check_number("the step", number, max(steps, default=0))
+            if steps.get(number) == happened:
+                return f"{self.calendar.when(number)}: already there"
+            if number in steps and not correct:
+                raise UserError(
+                    f"{self.calendar.when(number)} was taken in with {_said(steps[number])}; if that is wrong, replace "
+                    "it (--correct)"
+                )
+            known = number in steps
+            self._replayed({**steps, number: happened})  # an error if it cannot be
+            writing.append([{**self.calendar.key(number), **asdict(happened)}])
+        return f"{self.calendar.when(number)}: {'corrected' if known else 'taken in'}, {_said(happened)}"
+
+    def _number(self, date: str | None, step: int | None, following: int) -> int:
+        if date is not None:
+            return self.calendar.number_of(date)
+        return following if step is None else step
+
+    def _steps(self, records: Sequence[dict[str, Any]]) -> dict[int, StoreStep]:
+        """By the number of the step: what happened; what was corrected counts as it was corrected."""
+        found = {}
+        for i, record in enumerate(records):
+            try:
+                number = self.calendar.number_of_key(record)
+                given = {name: record[name] for name in ("demand", "order", "received", "sold_out")}
+                found[number] = StoreStep(**given)
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"{self.journal.path}, line {i + 2} cannot be used: {error}") from None
+        return dict(sorted(found.items()))
+
+    def _replayed(self, steps: dict[int, StoreStep]) -> tuple[Rolling, Pairs, list[str]]:
+        """Rolling orders that have seen the series and these steps, the orders under way after them, and notes.
+
+        What comes is taken from the oldest order that is under way; its age is its lead time.
+        """
+        supplier = Supplier(self.shop.lead_time)
+        rolling = Rolling(self.shop, season=self.store.season, supplier=supplier)
+        for demand in self.store.demands:
+            rolling.observe(demand)
+        under_way: list[tuple[float, int]] = []  # quantity, and the number of the step in which it was ordered
+        notes, last = [], 0
+        for number, happened in steps.items():
+            for missing in range(last + 1, number):
+                notes.append(f"{self.calendar.when(missing)} is missing: its demand counts as expected")
+                rolling.observe(float(rolling.forecast(1).mean()))
+            if happened.order > 0:
+                under_way.append((happened.order, number))
+            came, lags = happened.received, []
+            while came > 1e-9 and under_way:
+                quantity, placed = under_way[0]
+                if came < quantity - 1e-9:
+                    under_way[0] = quantity - came, placed
+                    came = 0.0
+                else:
+                    under_way.pop(0)
+                    came -= quantity
+                    lags.append(number - placed)
+            if came > 1e-9:
+                notes.append(
+                    f"{self.calendar.when(number)}: {came:g} came that were not under way; they count as stock"
+                )
+            rolling.observe(happened.demand, lags, happened.sold_out)
+            last = number
+        return rolling, [(quantity, last + 1 - placed) for quantity, placed in under_way], notes
+
+    # -- what to do -------------------------------------------------------------------------------
+
+    def act(self, stock: float, date: str | None = None, step: int | None = None) -> Ordered:
+        """What to order now."""
+        steps = self._steps(self.journal.read().records)
+        following = max(steps, default=0) + 1
+        number = self._number(date, step, following)
+        if number < following:
+            raise UserError(f"{self.calendar.when(number)} is in the journal already; the next is "
+                            f"{self.calendar.when(following)}")  # fmt: skip
+        rolling, under_way, notes = self._replayed(steps)
+        for missing in range(following, number):
+            notes.append(f"{self.calendar.when(missing)} is missing: its demand counts as expected (ucbf observe)")
+            rolling.observe(float(rolling.forecast(1).mean()))
+            under_way = [(quantity, age + 1) for quantity, age in under_way]
+        found = rolling.order(real("stock", stock, -1e12), under_way)
+        late = [f"{q:g} ordered {age} steps ago" for q, age in under_way if age > self.shop.lead_time]
+        if late:
+            notes.append(f"overdue: {', '.join(late)}; they are relied upon less and less")
+        ahead = float(rolling.forecast(self.shop.lead_time + self.shop.review).mean(axis=0).sum())
+        return Ordered(self.calendar.full_name(number), found.quantity, stock, under_way, ahead, tuple(notes[-5:]))
+
+    def status(self) -> dict[str, Any]:
+        """How things stand: steps taken in, demand against what was learned, service, orders under way, lead times."""
+        steps = self._steps(self.journal.read().records)
+        rolling, under_way, notes = self._replayed(steps)
+        demands = [each.demand for each in steps.values()]
+        recent = self.store.demands[-4 * self.calendar.horizon :]
+        return {
+            "steps": len(steps),
+            "last": self.calendar.when(max(steps)) if steps else None,
+            "mean demand": sum(demands) / len(demands) if demands else None,
+            "mean demand learned": sum(recent) / len(recent),
+            "steps sold out": sum(each.sold_out for each in steps.values()),
+            "under way": sum(quantity for quantity, _ in under_way),
+            "overdue": sum(quantity for quantity, age in under_way if age > self.shop.lead_time),
+            "lead times seen": {str(lag): rolling.lags.count(lag) for lag in sorted(set(rolling.lags))},
+            "notes": notes[-5:],
+        }
+
+
+def _said(step: StoreStep) -> str:
+    sold = "sold (sold out)" if step.sold_out else "demand"
+    return f"{sold} {step.demand:g}, order {step.order:g}, received {step.received:g}"

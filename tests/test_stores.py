@@ -1,0 +1,111 @@
+"""A store whose orders take time, every morning: the journal, what is under way, what to order."""
+
+import json
+
+import numpy as np
+import pytest
+
+import commands
+import ucbf
+from ucbf.errors import UserError
+from ucbf.following.stores import StoreFollower, StoreStep
+from ucbf.rolling import Rolling
+from ucbf.suppliers import Supplier
+
+FLAGS = ["--lead-time", "2", "--pack", "5", "--price", "9", "--unit-cost", "4", "--holding", "0.5"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(70)
+    demand = np.random.default_rng(0).poisson(20, 70)
+    text = "date,units\n" + "".join(f"{day},{d}\n" for day, d in zip(days, demand, strict=True))
+    (tmp_path / "demand.csv").write_text(text)
+    commands.ucbf("learn", "inventory", "--demand", "demand.csv", *FLAGS, "--out", "shop", cwd=tmp_path)
+    return tmp_path / "shop"
+
+
+def observe(folder, *flags, check=True):
+    return commands.ucbf("observe", folder, *flags, check=check)
+
+
+def test_what_is_under_way_by_hand(folder):
+    store = StoreFollower(folder)
+    store.observe(StoreStep(demand=20, order=30), date="2024-03-11")
+    store.observe(StoreStep(demand=21, order=10), date="2024-03-12")
+    assert store.act(15).under_way == [(30, 2), (10, 1)]
+    store.observe(StoreStep(demand=19, received=30), date="2024-03-13")  # the oldest order, after two days
+    found = store.act(15)
+    assert found.under_way == [(10, 2)]
+    store.observe(StoreStep(demand=22, received=4), date="2024-03-14")  # a part of it
+    assert store.act(15).under_way == [(6, 3)]
+    assert "overdue: 6 ordered 3 steps ago" in str(store.act(15))
+    assert store.status()["lead times seen"] == {"2": 1}
+    assert store.status()["overdue"] == 6
+
+
+def test_the_order_is_that_of_rolling_orders_that_saw_the_same(folder):
+    store = StoreFollower(folder)
+    for day, step in enumerate([StoreStep(20, 30), StoreStep(25, 20), StoreStep(18, 25, 30)]):
+        store.observe(step, date=f"2024-03-{11 + day}")
+    shop = ucbf.systems.Inventory(**store.store.parameters)
+    other = Rolling(shop, season=store.store.season, supplier=Supplier(2))
+    for demand in store.store.demands:
+        other.observe(demand)
+    for demand, lags in ((20, []), (25, []), (18, [2])):
+        other.observe(demand, lags)
+    assert store.act(12).order == other.order(12, [(20, 2), (25, 1)]).quantity
+    assert StoreFollower(folder).act(12) == store.act(12)
+
+
+def test_the_same_again_changes_nothing_and_another_is_refused(folder):
+    assert "taken in" in observe(folder, "--date", "2024-03-11", "--demand", "20", "--order", "30").stdout
+    before = (folder / "journal.jsonl").read_bytes()
+    assert "already there" in observe(folder, "--date", "2024-03-11", "--demand", "20", "--order", "30").stdout
+    assert (folder / "journal.jsonl").read_bytes() == before
+    refused = observe(folder, "--date", "2024-03-11", "--demand", "22", check=False)
+    assert refused.returncode == 2
+    assert "was taken in with demand 20, order 30, received 0" in refused.stderr
+    assert "corrected" in observe(folder, "--date", "2024-03-11", "--demand", "22", "--correct").stdout
+    assert StoreFollower(folder).status()["mean demand"] == 22
+
+
+def test_the_commands_of_a_morning(folder):
+    observe(folder, "--demand", "31", "--order", "40", "--sold-out")
+    done = commands.ucbf("act", folder, "--stock", "5", "--json")
+    told = json.loads(done.stdout)
+    assert told["order"] % 5 == 0
+    assert told["under_way"] == [[40, 1]]
+    assert "order" in commands.ucbf("act", folder, "--stock", "5").stdout
+    status = commands.ucbf("status", folder).stdout
+    assert "steps sold out: 1" in status
+    assert "under way: 40" in status
+
+
+def test_days_that_are_missing_are_said(folder):
+    observe(folder, "--date", "2024-03-13", "--demand", "20")
+    said = commands.ucbf("act", folder, "--stock", "5", "--date", "2024-03-15").stdout
+    assert "2024-03-14 is missing: its demand counts as expected" in said
+    refused = commands.ucbf("act", folder, "--stock", "5", "--date", "2024-03-13", check=False)
+    assert refused.returncode == 2
+    assert "is in the journal already" in refused.stderr
+
+
+def test_bad_input_is_refused_before_anything_is_written(folder):
+    for flags, said in (
+        (["--demand", "-3"], "demand is -3"),
+        ([], "--demand not given"),
+        (["--demand", "3", "--date", "2024-01-05"], "is in the series that was learned from"),
+        (["--demand", "3", "--date", "yesterday"], "not a date that is understood"),
+    ):
+        refused = observe(folder, *flags, check=False)
+        assert refused.returncode == 2, flags
+        assert said in refused.stderr
+    assert not (folder / "journal.jsonl").exists()
+
+
+def test_a_damaged_store_is_refused(folder):
+    path = folder / "store.json"
+    path.write_text(path.read_text().replace('"lead_time": 2', '"lead_time": 3'))
+    with pytest.raises(UserError, match="was changed or damaged"):
+        StoreFollower(folder)
