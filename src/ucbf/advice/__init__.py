@@ -7,6 +7,7 @@ from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
+from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.advice.sections import Sections, sections_of
 from ucbf.advice.sizes import nice_ceiling, rounding_effect, suggested_parameters
@@ -18,6 +19,7 @@ __all__ = [
     "EpisodeAdvice",
     "Picture",
     "Pictures",
+    "Remark",
     "Sections",
     "find_caveats",
     "html",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
+from ucbf.advice.remarks import Remark, assumed_costs
 from ucbf.advice.result import Advice
 from ucbf.advice.wording import show_count, show_number
 from ucbf.data.outliers import outliers
@@ -63,12 +64,14 @@ class Sections:
     rows: tuple[str, ...]  # the rest on its rows: from when to when, what was filled in, what is far from all others
 
 
-def sections_of(advice: Advice, given: Collection[str] | None = None) -> Sections:
+def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: Iterable[Remark] = ()) -> Sections:
     """What is said of a piece of advice.
 
     given: the parameters that the user chose; the others are listed as assumed. None: all were chosen
+    remarks: what is said besides, with the caveats or with the data
     """
-    caveats = tuple(find_caveats(advice))
+    remarks = (*remarks, *assumed_costs(advice.preset, given))
+    caveats = (*find_caveats(advice), *(remark.text for remark in remarks if remark.first))
     return Sections(
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
         verdict=_verdict(advice, len(caveats)),
@@ -78,7 +81,7 @@ def sections_of(advice: Advice, given: Collection[str] | None = None) -> Section
         judgement=_judgement(advice),
         parameters=_parameters(advice, given),
         assumptions=_assumptions(advice),
-        data=_data(advice),
+        data=(*_data(advice), *(remark.text for remark in remarks if not remark.first)),
         rows=_rows(advice),
     )
 

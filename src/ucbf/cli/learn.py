@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from ucbf import advice, data
 from ucbf.checks import whole
+from ucbf.cli.costs import inventory_costs
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.parameters import flags_of, given_parameters
 from ucbf.cli.prices import prices_by_episode
@@ -20,6 +21,10 @@ from ucbf.systems import Battery, Inventory, Preset, Queue, Reservoir
 learn = App(name="learn", help="From a measured series to a policy: inventory, battery, reservoir, queue.")
 
 File = Annotated[Path, Parameter(help="CSV or Parquet file with a column of numbers, and one of dates if it has them.")]
+ServiceLevel = Annotated[
+    float | None,
+    Parameter(help="Instead of prices: the probability of no stock-out in a step, such as 0.95; also in --config."),
+]
 LEAST = 4  # episodes
 STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, by the spacing of the series
 
@@ -86,21 +91,35 @@ USUAL = Reading()
 
 
 @learn.command
-def inventory(*, demand: File, reading: Reading = USUAL, costs: InventoryFlags = InventoryFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
-    """Learn what to order from a series of demand: what was asked for, not what was sold."""
-    _learn(Inventory, reading.series(demand, reading.column, 0), reading, costs)
+def inventory(
+    *,
+    demand: File,
+    service_level: ServiceLevel = None,
+    reading: Reading = USUAL,
+    costs: InventoryFlags = InventoryFlags(),  # type: ignore[valid-type]  # noqa: B008
+) -> None:
+    """Learn what to order from a series of demand: what was asked for, not what was sold.
+
+    Needed: --price and --unit-cost, or --service-level.
+    """
+    given = given_parameters(Inventory, costs, reading.config, also=("service_level",))
+    in_file = given.pop("service_level", None)
+    given, remarks = inventory_costs(given, in_file if service_level is None else service_level)
+    _learn(Inventory, reading.series(demand, reading.column, 0), reading, given, remarks=remarks)
 
 
 @learn.command
 def reservoir(*, inflow: File, reading: Reading = USUAL, costs: ReservoirFlags = ReservoirFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
     """Learn what to release from a series of inflow."""
-    _learn(Reservoir, reading.series(inflow, reading.column, 0), reading, costs)
+    given = given_parameters(Reservoir, costs, reading.config)
+    _learn(Reservoir, reading.series(inflow, reading.column, 0), reading, given)
 
 
 @learn.command
 def queue(*, arrivals: File, reading: Reading = USUAL, costs: QueueFlags = QueueFlags()) -> None:  # type: ignore[valid-type]  # noqa: B008
     """Learn how fast to serve from a series of arrivals."""
-    _learn(Queue, reading.series(arrivals, reading.column, 0), reading, costs)
+    given = given_parameters(Queue, costs, reading.config)
+    _learn(Queue, reading.series(arrivals, reading.column, 0), reading, given)
 
 
 @learn.command
@@ -113,16 +132,21 @@ def battery(
     costs: BatteryFlags = BatteryFlags(),  # type: ignore[valid-type]  # noqa: B008
 ) -> None:
     """Learn what to buy, and when, from a series of net demand, at prices that are known for the day."""
+    given = given_parameters(Battery, costs, reading.config)
     prices = None if price_file is None else replace(reading, gaps="refuse").series(price_file, price_column, None)
-    _learn(Battery, reading.series(demand, reading.column, None), reading, costs, prices)
+    _learn(Battery, reading.series(demand, reading.column, None), reading, given, prices)
 
 
 def _learn(
-    kind: type[Preset], series: data.Series, reading: Reading, flags: Any, prices: data.Series | None = None
+    kind: type[Preset],
+    series: data.Series,
+    reading: Reading,
+    given: dict[str, Any],
+    prices: data.Series | None = None,
+    remarks: tuple[advice.Remark, ...] = (),
 ) -> None:
     """Learn from the first part of a series, judge by the rest, and write what came of it."""
-    given = given_parameters(kind, flags, reading.config)
-    chosen = set(given)
+    chosen = {*given, *(() if prices is None else ("prices",))}
     folder = reading.out or Path("results") / kind.kind
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")
@@ -137,7 +161,7 @@ def _learn(
             )
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
-    told = advice.sections_of(found, chosen)
+    told = advice.sections_of(found, chosen, remarks)
     names = write_files(folder, found, told)
     print(advice.markdown(told))
     print(f"written to {folder}: {', '.join(names)}")
