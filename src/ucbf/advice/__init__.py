@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ucbf.advice.caveats import find_caveats
+from ucbf.advice.forecasts import forecast_remark, mean_absolute_errors
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
+from ucbf.advice.promotions import Promotions, promotions
 from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.advice.sections import Sections, sections_of
@@ -19,13 +21,17 @@ __all__ = [
     "EpisodeAdvice",
     "Picture",
     "Pictures",
+    "Promotions",
     "Remark",
     "Sections",
     "find_caveats",
+    "forecast_remark",
     "html",
     "learn",
     "markdown",
+    "mean_absolute_errors",
     "nice_ceiling",
+    "promotions",
     "rounding_effect",
     "sections_of",
     "suggested_parameters",
