@@ -6,6 +6,7 @@ from ucbf.advice.caveats import find_caveats
 from ucbf.advice.forecasts import forecast_remark, mean_absolute_errors
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
+from ucbf.advice.lost_sales import censored_remark
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.promotions import Promotions, promotions
@@ -24,6 +25,7 @@ __all__ = [
     "Promotions",
     "Remark",
     "Sections",
+    "censored_remark",
     "find_caveats",
     "forecast_remark",
     "html",

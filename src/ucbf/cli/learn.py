@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from ucbf import advice
 from ucbf.cli.costs import inventory_costs
+from ucbf.cli.items import learn_items
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Task
 from ucbf.cli.parameters import flags_of, given_parameters
@@ -84,8 +85,11 @@ def _learn(task: Task, source: Path) -> None:
     folder = reading.out or Path("results") / task.kind.kind
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")
+    if reading.item is not None:
+        learn_items(task, source, folder)
+        return
     with progress_bar("steps") as progress:
         found, told = task.learn_from(source, reading.forecast, progress)
-    names = write_files(folder, found, told)
+    names = write_files(folder, found, told, pictures=reading.pictures is not False)
     print(advice.markdown(told))
     print(f"written to {folder}: {', '.join(names)}")

@@ -11,25 +11,30 @@ from ucbf.files import write_whole
 from ucbf.reports import comma_separated
 
 
-def write_files(folder: Path, found: advice.Advice, told: advice.Sections) -> list[str]:
-    """Write all files into the folder, the pages last; their names."""
+def write_files(folder: Path, found: advice.Advice, told: advice.Sections, pictures: bool = True) -> list[str]:
+    """Write all files into the folder, summary.md last; their names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
         tables["comparison.csv"] = found.comparison()
-    pictures = save(folder, "policy", lambda figures: figures.advice_figure(found))
+    drawn = save(folder, "policy", lambda figures: figures.advice_figure(found)) if pictures else []
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
     agents = found.controllers()
     files = {f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz": each for name, each in agents.items()}
     for name, controller in files.items():
         controller.save(folder / name)
-    from ucbf.figures import page_pictures  # after save(), which says how to get matplotlib
-
-    pages = {"summary.md": advice.markdown(told), "page.html": advice.html(told, page_pictures(found))}
+    pages = {"page.html": advice.html(told, _page_pictures(found) if pictures else None)}
+    pages["summary.md"] = advice.markdown(told)
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
-    return [*pages, *tables, *files, *pictures]
+    return [*reversed(pages), *tables, *files, *drawn]
+
+
+def _page_pictures(found: advice.Advice) -> advice.Pictures:
+    from ucbf.figures import page_pictures  # after save(), which says how to get matplotlib
+
+    return page_pictures(found)
 
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ class Task:
         given = {"horizon": STEPS.get(series.spacing or "", 10), **self.given}
         try:
             episodes = data.episodes(series, whole("horizon", given["horizon"], 1), least=LEAST)
+            episodes, hidden = self._uncensored(source, episodes)
             preset = self.kind(**advice.suggested_parameters(self.kind, episodes.values, given))
             known = self._known(source, forecast, episodes, preset)
             found = advice.learn(
@@ -61,7 +62,17 @@ class Task:
         except (TypeError, ValueError) as error:
             raise UserError(str(error)) from None
         chosen = {*self.given, *(() if self.prices is None else ("prices",))}
-        return Learned(found, advice.sections_of(found, chosen, (*known.remarks_on(found), *self.remarks)))
+        return Learned(found, advice.sections_of(found, chosen, (*hidden, *known.remarks_on(found), *self.remarks)))
+
+    def _uncensored(self, source: Any, episodes: data.Episodes) -> tuple[data.Episodes, tuple[advice.Remark, ...]]:
+        """The episodes with demand drawn where the shelf was empty, and what the page says of it."""
+        column = self.reading.in_stock
+        if column is None:
+            return episodes, ()
+        in_stock = episodes.of_steps(data.read_marks(source, column, episodes.series, filled=True))
+        n = len(episodes.split(self.reading.train)[0])
+        done = data.uncensored(episodes, in_stock, learned_from=n)
+        return done.episodes, (advice.censored_remark(done, column),)
 
     def _known(self, source: Any, forecast: Any, episodes: data.Episodes, preset: Preset) -> Known:
         """What is known before each episode: prices, and a forecast or promotions."""

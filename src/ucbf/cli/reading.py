@@ -38,6 +38,15 @@ class Reading:
     promotions
         The column of the file that marks promoted steps, which are known beforehand: 1 or 0, x or nothing, true or
         false. The mean of each step is then multiplied by what promotions did in the past.
+    in_stock
+        The column of the file that says whether the stock lasted: 1 if all demand was met, 0 if it sold out, so that
+        the demand was at least what was sold. Such demand is drawn from what other days show.
+    item
+        The column of the file with the names of items, where a long file has many: each item gets a folder of its own
+        in OUT, and OUT/items.csv and OUT/summary.md have a row for each. Items that are done are skipped when the
+        command is given again; --forecast needs this column, too.
+    pictures
+        Write pictures; the default, except with --item.
     train
         Share of the episodes to learn from; the policy is judged by the others.
     pool
@@ -60,6 +69,9 @@ class Reading:
     forecast: Path | None = None
     forecast_column: str | None = None
     promotions: str | None = None
+    in_stock: str | None = None
+    item: str | None = None
+    pictures: bool | None = None
     train: float = 0.7
     pool: bool | None = None
     half_life: float | None = None
