@@ -152,7 +152,8 @@ def test_one_mistyped_cell_changes_the_policy_by_nothing(tmp_path):
         days = np.datetime64("2022-01-03") + np.arange(len(values))
         lines = "\n".join(f"{day},{x:g}" for day, x in zip(days, values, strict=True))
         (tmp_path / f"{name}.csv").write_text(f"date,demand\n{lines}\n")
-        commands.ucbf("learn", "inventory", "--demand", f"{name}.csv", "--out", name, cwd=tmp_path)
+        prices = ["--price", 9, "--unit-cost", 4]
+        commands.ucbf("learn", "inventory", "--demand", f"{name}.csv", *prices, "--out", name, cwd=tmp_path)
         pages[name] = (tmp_path / name / "summary.md").read_text()
         policies[name] = (tmp_path / name / "policy.csv").read_text()
     assert policies["o900"] == policies["o450"] == policies["clean"]
@@ -309,6 +310,7 @@ def test_an_uneven_spread_is_said_where_one_law_serves_all_steps(pooled, K, unev
     advice = SimpleNamespace(
         pooled=pooled,
         training=episodes,
+        errors=(episodes, episodes),
         last=SimpleNamespace(kind=episodes.kinds[-1]),
         preset=SimpleNamespace(unit=1),
     )
@@ -373,7 +375,11 @@ def test_a_spread_below_the_unit_is_no_spread():
     amounts = np.array([[5 + 0.1 * (-1) ** k, 5 + 0.4 * (-1) ** k] for k in range(20)])
     episodes = weeks(amounts, 2)
     advice = SimpleNamespace(
-        pooled=True, training=episodes, last=SimpleNamespace(kind=episodes.kinds[-1]), preset=SimpleNamespace(unit=1)
+        pooled=True,
+        training=episodes,
+        errors=(episodes, episodes),
+        last=SimpleNamespace(kind=episodes.kinds[-1]),
+        preset=SimpleNamespace(unit=1),
     )
     assert _unequal_spread(advice) == ""
     advice.preset.unit = 0.1

@@ -14,6 +14,7 @@ from ucbf import advice, data
 from ucbf.cli.parameters import given_parameters
 from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
+PRICES = ["--price", 9, "--unit-cost", 4]
 DATA = Path(__file__).parents[1] / "examples" / "data"
 
 
@@ -63,12 +64,30 @@ def test_one_command_writes_policy_law_agent_picture_and_page(shop):
 
 def test_the_terms_of_a_supplier_are_flags_and_stand_in_files(shop):
     here, _ = shop
-    (here / "terms.toml").write_text("pack = 6\nreview = 7\nprice_breaks = [[20, 3.5], [40, 3]]\ncapacity = 80\n")
+    (here / "terms.toml").write_text(
+        "price = 9\nunit_cost = 4\npack = 6\nreview = 7\nprice_breaks = [[20, 3.5], [40, 3]]\ncapacity = 80\n"
+    )
     common = ["--demand", "demand.csv", "--out", "terms"]
     done = run("inventory", *common, "--config", "terms.toml", cwd=here)
     assert done.returncode == 0, done.stderr
-    assert "With capacity 80, pack 6, review 7, price_breaks (20, 3.5) (40, 3)." in done.stdout
-    flags = ["--pack", 6, "--review", 7, "--price-breaks", 20, 3.5, 40, 3, "--capacity", 80]
+    assert "With capacity 80, pack 6, review 7, price 9, unit_cost 4, price_breaks (20, 3.5) (40, 3)." in done.stdout
+    flags = [
+        "--price",
+        9,
+        "--unit-cost",
+        4,
+        "--pack",
+        6,
+        "--review",
+        7,
+        "--price-breaks",
+        20,
+        3.5,
+        40,
+        3,
+        "--capacity",
+        80,
+    ]
     again = run("inventory", *common, *flags, cwd=here)
     assert again.stdout == done.stdout
     with (here / "terms" / "policy.csv").open() as file:
@@ -84,6 +103,56 @@ def test_the_agent_it_writes_goes_on(shop):
         rows = list(csv.DictReader(file))
     assert agent.act(0, 0) == float(rows[0]["order"])
     agent.observe(0, 0, agent.act(0, 0), 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "price and unit_cost not given; give --price and --unit-cost (or price and unit_cost in --config), or, "),
+        (["--price", 9], "unit_cost not given; give --price and --unit-cost"),
+        (["--service-level", 0.9, "--price", 9], "service_level 0.9 is given with price; give prices and costs, or a"),
+        (["--service-level", 95], "service_level is 95; it must be above 0 and below 1, such as 0.95"),
+        (["--service-level", 0.9, "--holding", 0], "holding is 0; it must be above 0"),
+    ],
+)
+def test_an_inventory_without_costs_is_refused_before_its_file_is_read(tmp_path, given, message):
+    done = run("inventory", "--demand", "none.csv", *given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_service_level_is_a_critical_ratio():
+    # 0.9: a unit missing costs nine times one left; with two steps between orders, a unit left is held twice.
+    assert Inventory.service_level_costs(0.9)["penalty"] == pytest.approx(9)
+    assert Inventory.service_level_costs(0.9, holding=0.5, review=2)["penalty"] == pytest.approx(9)
+    found = ucbf.learn(Inventory(**Inventory.service_level_costs(0.9)), poisson_weeks(), pooled=True)
+    demand = found.last.amount_distribution
+    for rule, h in zip(found.last.rules["base-stock"].rules(), range(7), strict=False):
+        enough = np.cumsum(demand.pmf[h]) >= 0.9 - 1e-9
+        assert rule.level == demand.values[enough.argmax()]
+
+
+def test_the_page_of_a_service_level_says_what_rewards_are(shop):
+    here, _ = shop
+    (here / "level.toml").write_text("service_level = 0.75\norder_cost = 2\n")
+    done = run("inventory", "--demand", "demand.csv", "--config", "level.toml", "--out", "level", cwd=here)
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.split("## Read this first")[1].split("##")[0]
+    assert "no stock-out in 75 % of the steps. It is aimed at by a cost of 1 for each unit left" in first
+    assert "and of 3 for each that is missing, with price and unit cost 0." in first
+    assert "in multiples of the cost of holding a unit for a step" in first
+    assert "Assumed, because not given: storage 0." in first
+
+
+def test_costs_that_were_assumed_are_in_what_is_read_first(shop):
+    _, printed = shop
+    first = printed.split("## Read this first")[1].split("##")[0]
+    assert "- Assumed, because not given: storage 0, penalty 0. Give what it is for you" in first
+    found = ucbf.learn(Queue(horizon=7, capacity=30, max_arrivals=20), poisson_weeks(20))
+    page = advice.summary(found, {"horizon", "service_cost"})
+    assert "- Assumed, because not given: waiting_cost 1, rejection_cost 20, end_cost 0. Give" in page
+    assert "because not given" not in advice.summary(found)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +183,7 @@ def test_mistakes_get_one_line_and_exit_code_2(shop, change, message):
     (here / "pairs.toml").write_text('price_breaks = [[10, "3"]]\n')
     (here / "dash.toml").write_text("max-demand = 9\n")
     given = change if change[0] == "--demand" else ["--demand", "demand.csv", *change]
+    given = [*PRICES, *given]
     done = run("inventory", *given, cwd=here)
     assert done.returncode == 2
     assert message in done.stderr
@@ -122,7 +192,7 @@ def test_mistakes_get_one_line_and_exit_code_2(shop, change, message):
 
 def test_a_bad_file_is_told_by_the_command(tmp_path):
     (tmp_path / "bad.csv").write_text("date,units\n2024-01-01,3\n2024-01-02,-4\n")
-    done = run("inventory", "--demand", "bad.csv", cwd=tmp_path)
+    done = run("inventory", "--demand", "bad.csv", *PRICES, cwd=tmp_path)
     said = "ucbf: bad.csv, row 3, column 'units': -4 is below 0, the least that makes sense here; correct it\n"
     assert (done.returncode, done.stderr) == (2, said)
 

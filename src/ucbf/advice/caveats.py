@@ -72,8 +72,8 @@ def _unexpected_reward(advice: Advice) -> str:
     reasons = [
         text
         for text, true in (
-            (f"the {advice.preset.amount_name} changed", change(advice.training, advice.test).significant),
-            ("it had been moving before", trend(advice.training).significant),
+            (f"the {advice.preset.amount_name} changed", change(*advice.errors).significant),
+            ("it had been moving before", trend(advice.errors[0]).significant),
             ("one step says something of the next", advice.independence.ok is False),
         )
         if true
@@ -88,13 +88,20 @@ def _unexpected_reward(advice: Advice) -> str:
 
 def _changed_amounts(advice: Advice) -> str:
     """Amounts that were higher or lower in the test episodes than in the training episodes."""
-    found = change(advice.training, advice.test)
+    before, after = advice.errors
+    found, name = change(before, after), advice.preset.amount_name
     if not found.significant:
         return ""
+    if advice.has_forecast:
+        return (
+            f"The {name} was {show_number(float(before.values.mean()))} above what was expected, on average, in the "
+            f"episodes that were learned from, and {show_number(float(after.values.mean()))} in those that followed: "
+            "that is more than chance. Correct the forecast, or learn again often."
+        )
     way = "higher" if found.share > 0 else "lower"
     by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
     return (
-        f"The {advice.preset.amount_name} was {by}{way} in the episodes that followed than in those that were learned "
+        f"The {name} was {by}{way} in the episodes that followed than in those that were learned "
         "from: what was learned is of the past. "
         + ("Learn from recent data, or give a forecast." if advice.recency.counts_alike else "Learn again often.")
     )
@@ -102,9 +109,12 @@ def _changed_amounts(advice: Advice) -> str:
 
 def _trend(advice: Advice) -> str:
     """Amounts that rise or fall during the training episodes."""
-    found = trend(advice.training)
+    found = trend(advice.errors[0])
     if not found.significant:
         return ""
+    if advice.has_forecast:
+        name = advice.preset.amount_name
+        return f"How far the {name} was above what was expected moves in the episodes that were learned from."
     way = "rises" if found.share > 0 else "falls"
     by = "" if np.isnan(found.share) else f", from the first to the last by {abs(found.share):.0%} of its mean"
     alike = "all of them count alike" if advice.recency.counts_alike else "what is recent counts more"
@@ -115,9 +125,10 @@ def _dependent_steps(advice: Advice) -> str:
     """Steps that are not independent, as everything here assumes."""
     if advice.independence.ok is not False:
         return ""
+    forecast = "A better forecast" if advice.has_forecast else "A forecast"
     return (
         f"What is assumed does not hold: {advice.independence}. Nothing is proved then, and what one step says of the "
-        f"next is not used. A forecast of the {advice.preset.amount_name} would use it: W is then its error."
+        f"next is not used. {forecast} of the {advice.preset.amount_name} would use it: W is then its error."
     )
 
 
@@ -163,8 +174,8 @@ def _unequal_spread(advice: Advice) -> str:
 
 def spreads(advice: Advice) -> NDArray[np.float64]:
     """[H] the standard deviation of every step, over training episodes of the last kind, outliers left out."""
-    kind, amounts = advice.last.kind, advice.training.values
-    table = np.where(advice.training.outliers, np.nan, amounts)[[k == kind for k in advice.training.kinds]]
+    kind, training = advice.last.kind, advice.errors[0]
+    table = np.where(training.outliers, np.nan, training.values)[[k == kind for k in advice.training.kinds]]
     found: NDArray[np.float64] = np.nanstd(table, axis=0)
     return found
 

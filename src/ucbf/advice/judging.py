@@ -36,16 +36,27 @@ def judge(planner: Planner, start: int, done: Callable[[], None]) -> Rewards:
         return {}
     for name in judged_policies(planner):
         player = _still_learning(planner, first) if name == STILL_LEARNING else _fixed(planner, first, name)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)  # the page tells it
-            rewards[name] = replay(
-                player,
-                training.disturbances[first:],
-                start=start,
-                accounts=lambda k: training.preset_of(first + k).system,
-            ).reward
+        rewards[name] = _rewards_of(player, planner, start)
         done()
     return rewards
+
+
+def learned_rewards(planner: Planner, start: int) -> NDArray[np.float64]:
+    """[K] the rewards of the learned policy in the test episodes."""
+    return _rewards_of(_fixed(planner, len(planner.training.training_episodes), LEARNED), planner, start)
+
+
+def _rewards_of(player: Callable[[int], Player], planner: Planner, start: int) -> NDArray[np.float64]:
+    """[K] the rewards of a policy in the test episodes."""
+    training, first = planner.training, len(planner.training.training_episodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # the page tells it
+        return replay(
+            player,
+            training.disturbances[first:],
+            start=start,
+            accounts=lambda k: training.preset_of(first + k).system,
+        ).reward
 
 
 def _fixed(planner: Planner, first: int, name: str) -> Callable[[int], Player]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.advice.judging import judge, judged_policies
+from ucbf.advice.judging import judge, judged_policies, learned_rewards
 from ucbf.advice.planner import Planner
 from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
@@ -32,6 +32,7 @@ def learn(
     start: float | None = None,
     p: float = 0.05,
     half_life: float | None = None,
+    without: str | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Learn a policy from the first episodes of a series, and judge it by the others.
@@ -62,6 +63,8 @@ def learn(
     half_life
         After how many episodes one counts half as much as the last. None: chosen by what it would have predicted, out
         of sample, in the training episodes; all count alike unless another is clearly better. ``math.inf``: all alike.
+    without
+        If given, the policy that is learned without the profiles of ``changes`` is compared too, under this name.
     progress
         Called with (steps of work done, steps of work).
     """
@@ -74,6 +77,10 @@ def learn(
     if len(training.test_episodes):
         work.total += len(judged_policies(planner))
     rewards = judge(planner, begin, work.done)
+    if without is not None and rewards:
+        told = [{name: x for name, x in change.items() if name != "profile"} for change in changes or ()]
+        blind = Training(preset, episodes, train, pooled, told if any(told) else None, half_life)
+        rewards[without] = learned_rewards(Planner(blind, planner.ongoing), begin)
     n, last = len(training.training_episodes), len(training.episodes) - 1
     kinds = {planner.episode(k).name: k for k in training.last_of_each_kind()}
     return Advice(

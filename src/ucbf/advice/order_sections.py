@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.ordering import OrderAdvice
+from ucbf.advice.remarks import Remark, assumed_costs
 from ucbf.advice.sections import (
     Line,
     Rules,
@@ -25,9 +26,12 @@ from ucbf.wording import show_count, show_number
 NOT_USED = ("capacity", "max_demand", "discount", "salvage")  # of the parameters of a store
 
 
-def order_sections(advice: OrderAdvice, given: Collection[str] | None = None) -> Sections:
-    """What is said of orders. given: the parameters that the user chose; the others are listed as assumed."""
-    caveats = _caveats(advice, given)
+def order_sections(
+    advice: OrderAdvice, given: Collection[str] | None = None, remarks: Iterable[Remark] = ()
+) -> Sections:
+    """What is said of orders. given: the parameters that the user chose; remarks: what is said besides."""
+    remarks = (*remarks, *assumed_costs(advice.shop, given))
+    caveats = (*_caveats(advice, given), *(remark.text for remark in remarks if remark.first))
     return Sections(
         title=f"{advice.shop.kind.capitalize()}: orders from {advice.training.series.source}",
         verdict=verdict_on(advice, len(caveats)),
@@ -38,7 +42,7 @@ def order_sections(advice: OrderAdvice, given: Collection[str] | None = None) ->
         parameters=parameter_lines(advice, given),
         assumptions=_assumptions(advice),
         source=source_line(advice),
-        data=data_lines(advice),
+        data=(*data_lines(advice), *(remark.text for remark in remarks if not remark.first)),
         checks=check_lines(advice),
     )
 

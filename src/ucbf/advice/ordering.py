@@ -77,6 +77,11 @@ class OrderAdvice:
         return self.shop
 
     @property
+    def value(self) -> float:
+        """The reward of an episode, as it came in those that followed; nan if none did."""
+        return float(self.rewards[LEARNED].mean()) if self.played else float("nan")
+
+    @property
     def rounded(self) -> int:
         """No demand is rounded."""
         return 0

@@ -44,6 +44,17 @@ class Advice:
         return f"Advice({self.preset.kind}, {len(self.training)} episodes learned from, {len(self.test)} judged by)"
 
     @property
+    def has_forecast(self) -> bool:
+        """Whether every episode has a profile of its own, known before it."""
+        return self.planner.training.forecast is not None
+
+    @property
+    def errors(self) -> tuple[Episodes, Episodes]:
+        """The training and the test episodes, less their forecasts where they have them."""
+        errors_of = self.planner.training.errors_of
+        return errors_of(self.training, 0), errors_of(self.test, len(self.training))
+
+    @property
     def last(self) -> EpisodeAdvice:
         """The last of ``by_kind``: of all kinds in alphabetical order, or of the last episode if every one differs."""
         return next(reversed(self.by_kind.values()))

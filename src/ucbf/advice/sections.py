@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
+from ucbf.advice.remarks import Remark, assumed_costs
 from ucbf.advice.result import Advice
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
@@ -98,12 +99,14 @@ class Judged(Protocol):
         """A row for each policy."""
 
 
-def sections_of(advice: Advice, given: Collection[str] | None = None) -> Sections:
+def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: Iterable[Remark] = ()) -> Sections:
     """What is said of a piece of advice.
 
     given: the parameters that the user chose; the others are listed as assumed. None: all were chosen
+    remarks: what is said besides, with the caveats or with the data
     """
-    caveats = tuple(find_caveats(advice))
+    remarks = (*remarks, *assumed_costs(advice.preset, given))
+    caveats = (*find_caveats(advice), *(remark.text for remark in remarks if remark.first))
     return Sections(
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
         verdict=verdict_on(advice, len(caveats)),
@@ -114,7 +117,7 @@ def sections_of(advice: Advice, given: Collection[str] | None = None) -> Section
         parameters=parameter_lines(advice, given),
         assumptions=_assumptions(advice),
         source=source_line(advice),
-        data=data_lines(advice),
+        data=(*data_lines(advice), *(remark.text for remark in remarks if not remark.first)),
         checks=check_lines(advice),
     )
 

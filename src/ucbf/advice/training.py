@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +33,8 @@ class Training:
         All that are used; those that are learned from; those after them, by which policies are judged.
     changes
         [K] the parameters that differ from episode to episode; None if none do.
+    forecast
+        [K, H] the profiles among them; None unless every episode has one.
     pooled
         Whether all steps share one distribution of W.
     profiles
@@ -57,6 +60,7 @@ class Training:
         self.episodes = episodes.part(0, n + len(self.test_episodes))
         self.changes = changes
         self.preset = preset if changes is None else preset.with_defaults_fixed(changes[:n])
+        self.forecast = _profiles_in(changes)
         profile_given = preset.has_profile or any("profile" in change for change in changes or ())
         self.recency = given_recency(half_life) if half_life is not None else self._chosen_recency(pooled)
         self.weights = self.recency.weights(n)
@@ -69,8 +73,14 @@ class Training:
 
     def _chosen_recency(self, pooled: bool | None) -> Recency:
         """The half-life that the training episodes speak for."""
-        training = self.training_episodes
+        training = self.errors_of(self.training_episodes, 0)
         return chosen_recency(np.where(training.outliers, np.nan, training.values), training.kinds, pooled)
+
+    def errors_of(self, episodes: Episodes, first: int) -> Episodes:
+        """Episodes, from number ``first`` on, less their forecasts; as they are where there are none."""
+        if self.forecast is None:
+            return episodes
+        return replace(episodes, values=episodes.values - self.forecast[first : first + len(episodes)])
 
     def profiles_of(self, which: Numbers) -> Profiles:
         """The mean of every step over these training episodes, by kind of episode, outliers left out.
@@ -160,6 +170,15 @@ class Training:
         counted = self.counted_episodes(kind)
         system = self.preset_of(counted[-1]).system
         return empirical_shares(self.disturbances[counted], system, self.pooled, self.weights[counted])
+
+
+def _profiles_in(changes: Sequence[dict[str, Any]] | None) -> NDArray[np.float64] | None:
+    """[K, H] the profile of every episode; None unless every episode has one, of so many steps."""
+    given = [change.get("profile") for change in changes or ()]
+    if not given or any(profile is None or np.ndim(profile) != 1 for profile in given):
+        return None
+    table: NDArray[np.float64] = np.array(given, dtype=np.float64)
+    return table
 
 
 def empirical_shares(w: Numbers, system: System, pooled: bool, weights: NDArray[np.float64]) -> Disturbance:

@@ -6,27 +6,41 @@ from pathlib import Path
 from typing import Any
 
 from ucbf import advice
+from ucbf.cli.learn_orders import write_order_files
 from ucbf.cli.output import save
 from ucbf.files import write_whole
 from ucbf.reports import comma_separated
 
 
-def write_files(folder: Path, found: advice.Advice, told: advice.Sections, time_zone: str | None = None) -> list[str]:
-    """Write all files into the folder, the pages last; their names. time_zone: of the series, where it was named."""
+def write_files(
+    folder: Path,
+    found: advice.Advice | advice.OrderAdvice,
+    told: advice.Sections,
+    time_zone: str | None = None,
+    pictures: bool = True,
+) -> list[str]:
+    """Write all files into the folder, summary.md last; their names. time_zone: of the series, where it was named."""
+    if isinstance(found, advice.OrderAdvice):
+        return write_order_files(folder, found, told, time_zone, pictures)
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
         tables["comparison.csv"] = found.comparison()
-    pictures = save(folder, "policy", lambda figures: figures.advice_figure(found))
+    drawn = save(folder, "policy", lambda figures: figures.advice_figure(found)) if pictures else []
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
     files = found.save(folder, time_zone)
-    from ucbf.figures import page_pictures  # after save(), which says how to get matplotlib
-
-    pages = {"summary.md": advice.markdown(told), "page.html": advice.html(told, page_pictures(found))}
+    pages = {"page.html": advice.html(told, _page_pictures(found) if pictures else None)}
+    pages["summary.md"] = advice.markdown(told)
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
-    return [*pages, *tables, *files, *pictures]
+    return [*reversed(pages), *tables, *files, *drawn]
+
+
+def _page_pictures(found: advice.Advice) -> advice.Pictures:
+    from ucbf.figures import page_pictures  # after save(), which says how to get matplotlib
+
+    return page_pictures(found)
 
 
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:

@@ -1,37 +1,23 @@
-"""``ucbf learn inventory`` where orders take time or stock ages: orders that are decided anew at every step."""
+"""The files of ``ucbf learn inventory`` where orders take time or stock ages."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
+from ucbf.advice import OrderAdvice, Pictures, Sections, html, markdown
 from ucbf.advice.model_file import calendar_of
-from ucbf.advice.order_sections import order_sections
-from ucbf.advice.ordering import OrderAdvice, learn_orders
-from ucbf.advice.page import Pictures, html, markdown
-from ucbf.cli.progress import progress_bar
-from ucbf.data import Episodes
 from ucbf.files import write_whole
+from ucbf.following.stores import NAME as STORE
 from ucbf.following.stores import StoreFile, write_store
 from ucbf.reports import comma_separated
-from ucbf.systems.inventory import Inventory
 
 STEPS_SHOWN = 14  # of the forecast
 
 
-def counted_in_ones(shop: Inventory, episodes: Episodes, chosen: set[str]) -> Inventory:
-    """The store with 1 for its unit, where that was not given and all demands are whole: no table has to be small."""
-    whole = np.array_equal(episodes.values, np.rint(episodes.values))
-    return shop.replace(unit=1.0) if whole and "unit" not in chosen and shop.unit > 1 else shop
-
-
-def learn_and_write(
-    shop: Inventory, episodes: Episodes, train: float, chosen: set[str], folder: Path, time_zone: str | None
-) -> None:
-    """Learn, judge, write all files into the folder, the pages last, and print the page."""
-    with progress_bar("steps") as progress:
-        found = learn_orders(shop, episodes, train, progress=progress)
+def write_order_files(
+    folder: Path, found: OrderAdvice, told: Sections, time_zone: str | None, pictures: bool
+) -> list[str]:
+    """Write all files into the folder, summary.md last; their names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"orders.csv": _orders(found), "forecast.csv": found.forecast(STEPS_SHOWN)}
     if found.played:
@@ -39,12 +25,10 @@ def learn_and_write(
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
     write_store(folder, store_of(found, time_zone))
-    told = order_sections(found, chosen)
-    pages = {"summary.md": markdown(told), "page.html": html(told, _pictures(found))}
+    pages = {"page.html": html(told, _pictures(found) if pictures else None), "summary.md": markdown(told)}
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
-    print(pages["summary.md"])
-    print(f"written to {folder}: {', '.join([*pages, *tables, 'store.json'])}")
+    return [*reversed(pages), *tables, STORE]
 
 
 def _orders(found: OrderAdvice) -> list[dict[str, float]]:

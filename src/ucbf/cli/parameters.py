@@ -32,16 +32,19 @@ def flags_of(kind: type[Preset]) -> Any:
     return Parameter(name="*", group="Costs and sizes")(flags)
 
 
-def given_parameters(kind: type[Preset], flags: Any, config: Path | None) -> dict[str, Any]:
-    """The parameters that the user gave, in the file or by flags; a flag overrides the file."""
-    given = {} if config is None else _read_config(kind, config)
+def given_parameters(kind: type[Preset], flags: Any, config: Path | None, also: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The parameters that the user gave, in the file or by flags; a flag overrides the file.
+
+    also: numbers that the file may have besides
+    """
+    given = {} if config is None else _read_config(kind, config, also)
     for name, value in vars(flags).items():
         if value is not None:
             given[name] = value[0] if name in PER_STEP and len(value) == 1 else value
     return given
 
 
-def _read_config(kind: type[Preset], config: Path) -> dict[str, Any]:
+def _read_config(kind: type[Preset], config: Path, also: tuple[str, ...]) -> dict[str, Any]:
     """The parameters in a TOML file; a UserError where one is unknown or not a number."""
     if not config.is_file():
         raise UserError(f"there is no file {str(config)!r} (--config)")
@@ -49,7 +52,7 @@ def _read_config(kind: type[Preset], config: Path) -> dict[str, Any]:
         given = tomllib.loads(config.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{config} is not TOML in UTF-8: {error}") from None
-    depths = {f.name: _depth(f) for f in fields(kind)}
+    depths = {f.name: _depth(f) for f in fields(kind)} | dict.fromkeys(also, 0)
     for name, value in given.items():
         if name not in depths:
             near = name.replace("-", "_")

@@ -6,21 +6,33 @@ error names the file, the row as a text editor counts it, and the column.
 
 from __future__ import annotations
 
+from ucbf.data.calendar import OR_ZERO
+from ucbf.data.censored import Uncensored, product_limit, uncensored
 from ucbf.data.cutting import Episodes, episodes
 from ucbf.data.date_formats import FORMATS
 from ucbf.data.dependence import Independence, independence
+from ucbf.data.items import split_items
+from ucbf.data.marks import read_marks
 from ucbf.data.reading import GAPS, read_series
 from ucbf.data.series import Series
+from ucbf.data.tables import column_names
 from ucbf.errors import UserError
 
 __all__ = [
     "FORMATS",
     "GAPS",
+    "OR_ZERO",
     "Episodes",
     "Independence",
     "Series",
+    "Uncensored",
     "UserError",
+    "column_names",
     "episodes",
     "independence",
+    "product_limit",
+    "read_marks",
     "read_series",
+    "split_items",
+    "uncensored",
 ]

@@ -17,6 +17,7 @@ from ucbf.errors import UserError
 HOURLY = ("half-hour", "hour")  # counted in universal time, where it is known; longer steps follow the local clock
 LONGEST_GAP = {"half-hour": 35_088, "hour": 17_544, "day": 731, "week": 104, "month": 24, "year": 20}  # rows: two years
 MOST_FILLED = 10_000_000  # rows in all
+OR_ZERO = ", or say that it means zero (gaps='zero' or --gaps zero)"
 ZONE_HINT = "; if the clock was set for daylight saving, name its zone (time_zone, --time-zone)"
 
 
@@ -125,8 +126,7 @@ def _check_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, zone: tz
         hint = ZONE_HINT if given.offsets is None and spacing in HOURLY and missing[first - 1] < 5 else ""
         raise error(
             first,
-            f"{written(due, offset)} is missing before {given.when(first)}; fill it in, or say that it means zero "
-            f"(gaps='zero' or --gaps zero){hint}",
+            f"{written(due, offset)} is missing before {given.when(first)}; fill it in{OR_ZERO}{hint}",
         )
     longest = int(missing.argmax()) + 1
     if missing[longest - 1] > LONGEST_GAP[spacing]:

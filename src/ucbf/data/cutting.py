@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,11 @@ class Episodes:
     def place(self, k: int, h: int) -> str:
         """Where step h of episode k stands in the series."""
         return self.series.place(self.begin + k * self.values.shape[1] + h)
+
+    def of_steps(self, values: NDArray[Any]) -> NDArray[Any]:
+        """[K, H] what belongs to the steps of these episodes, of values [N] for all steps of the series."""
+        table: NDArray[Any] = values[self.begin : self.begin + self.values.size].reshape(self.values.shape)
+        return table
 
     @cached_property
     def outliers(self) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,9 @@ class Table:
 
 
 def table_of(source: Any) -> Table:
-    """The columns of a file, a pandas table, a pandas column or an array."""
+    """The columns of a file, a pandas table, a pandas column or an array; a table gets columns that may be cleared."""
+    if isinstance(source, Table):
+        return replace(source, columns=dict(source.columns))
     if isinstance(source, str | os.PathLike):
         return _file(Path(source))
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):  # a pandas table, known without importing pandas
@@ -58,6 +60,11 @@ def table_of(source: Any) -> Table:
     if values.ndim != 1:
         raise ValueError(f"series has shape {values.shape}; give [N]")
     return Table("the array", {"value": pa.chunked_array([pa.array(values)])}, range(len(values)))
+
+
+def column_names(source: Any) -> list[str]:
+    """The names of the columns of a file or a table."""
+    return list(table_of(source).columns)
 
 
 def refuse_doubled(where: str, names: Sequence[str]) -> None:

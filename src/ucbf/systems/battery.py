@@ -71,6 +71,7 @@ class Battery(Preset):
     sign = -1
     range_parameters = ("min_demand", "max_demand")
     multiples_of_unit = ("capacity", "max_buy", "max_sell", "max_charge", "max_discharge")
+    money = ("prices", "shortage_price", "spill_price", "end_value")
     raising_verb = "buy"
 
     horizon: int = 24

@@ -95,6 +95,10 @@ class Inventory(Preset):
     range_parameters = ("max_demand",)
     said_if_used = ("period", "lead_time", "issue", "waste", "fast_lead_time")
     multiples_of_unit = ("capacity", "backlog", "max_order", "pack", "min_order", "max_fast")
+    money = (
+        "price", "unit_cost", "price_breaks", "order_cost", "holding", "storage", "penalty", "salvage", "waste",
+        "fast_cost",
+    )  # fmt: skip
     raising_verb = "order"
     total_name = "stock and orders under way"
 
@@ -121,6 +125,24 @@ class Inventory(Preset):
     fast_cost: float | None = None
     fast_lead_time: int = 0
     max_fast: float | None = None
+
+    @staticmethod
+    def service_level_costs(service_level: float, holding: float = 1.0, review: int = 1) -> dict[str, float]:
+        """Costs for which the best stock meets all demand with this probability, until the next order can be placed.
+
+        By the critical ratio: penalty / (penalty + review · holding) = service_level, where price and unit cost are 0.
+
+        >>> Inventory.service_level_costs(0.75)
+        {'price': 0.0, 'unit_cost': 0.0, 'holding': 1.0, 'penalty': 3.0}
+        """
+        if not 0 < service_level < 1:
+            raise ValueError(
+                f"service_level is {service_level:g}; it must be above 0 and below 1, such as 0.95: the probability of "
+                "no stock-out in a step"
+            )
+        held = whole("review", review, 1) * real("holding", holding, 0, open_low=True)
+        penalty = held * service_level / (1 - service_level)
+        return {"price": 0.0, "unit_cost": 0.0, "holding": float(holding), "penalty": penalty}
 
     def check(self) -> None:
         """Raise an error for a parameter that makes no sense."""

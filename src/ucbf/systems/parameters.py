@@ -22,6 +22,7 @@ class Parameters(ABC):
 
     said_if_used: ClassVar[tuple[str, ...]] = ("period",)  # the parameters that go without saying at their defaults
     multiples_of_unit: ClassVar[tuple[str, ...]] = ()  # the parameters that must be multiples of unit
+    money: ClassVar[tuple[str, ...]] = ()  # the parameters that are prices, costs and values
 
     horizon: int | None  # None: there is no end
     period: int = 1  # where there is none: after how many steps everything comes round again

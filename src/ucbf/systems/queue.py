@@ -55,6 +55,7 @@ class Queue(Preset):
     range_parameters = ("max_arrivals",)
     multiples_of_unit = ("capacity", "service")
     said_if_used = ("period", "start_cost", "stop_cost")
+    money = ("service_cost", "waiting_cost", "rejection_cost", "end_cost", "start_cost", "stop_cost")
 
     horizon: int = 12
     capacity: float = 20

@@ -50,6 +50,7 @@ class Reservoir(Preset):
     sign = 1
     range_parameters = ("max_inflow",)
     multiples_of_unit = ("capacity", "max_release")
+    money = ("value", "shortage_cost", "spill_cost", "water_value")
 
     horizon: int = 12
     capacity: float = 30

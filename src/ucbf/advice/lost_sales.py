@@ -1,0 +1,27 @@
+"""What the page says of steps that were sold out, whose demand had to be drawn."""
+
+from __future__ import annotations
+
+from ucbf.advice.remarks import Remark
+from ucbf.data import Uncensored
+from ucbf.wording import show_number
+
+MANY_UNRESOLVED = 0.1  # of the steps that were sold out
+MANY_SOLD_OUT = 0.5  # of all steps
+
+
+def censored_remark(done: Uncensored, column: str) -> Remark:
+    """How many steps were sold out, how much the mean rose, and how many could not be resolved."""
+    n, kept, total = int(done.sold_out.sum()), int(done.unresolved.sum()), done.sold_out.size
+    if not n:
+        return Remark(f"No step was sold out, by column {column!r}.")
+    before, after = float(done.sold.mean()), float(done.episodes.values.mean())
+    rose = f" ({after / before - 1:+.1%})" if before else ""
+    said = (
+        f"{n} of {total} steps were sold out (column {column!r}), so that the demand was at least what was sold. "
+        f"It was drawn from what the other steps show, and the mean rose from {show_number(before)} to "
+        f"{show_number(after)}{rose}. Rewards of the episodes that followed are of drawn demand, too."
+    )
+    if kept:
+        said += f" {kept} of these steps sold as much as was ever seen; what was sold was kept, which is too little."
+    return Remark(said, first=kept > MANY_UNRESOLVED * n or n > MANY_SOLD_OUT * total)

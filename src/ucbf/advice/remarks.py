@@ -1,0 +1,27 @@
+"""What a page says beyond the advice itself: what was given instead of costs, what was done to the data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ucbf.systems.base import Preset
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence or two for the page."""
+
+    text: str
+    first: bool = False  # whether it is a caveat, which the page begins with
+
+
+def assumed_costs(preset: Preset, given: Collection[str] | None) -> tuple[Remark, ...]:
+    """Names the prices and costs that nobody gave. given: the parameters that the user chose; None: all were chosen."""
+    if given is None:
+        return ()
+    assumed = [name for name in preset.stated_parameters() if name in preset.money and name not in given]
+    if not assumed:
+        return ()
+    said = ", ".join(preset.describe(name) for name in assumed)
+    return (Remark(f"Assumed, because not given: {said}. Give what it is for you; the policy follows from it.", True),)

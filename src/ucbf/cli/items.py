@@ -1,0 +1,180 @@
+"""``ucbf learn --item COLUMN``: a folder of results for each item of a long file, and one table over all.
+
+An item is done when its summary.md is there, which is written last. It is done again only if its rows, the parameters
+or the version have changed, which inputs.json tells. An item whose rows cannot be used does not stop the others.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ucbf import __version__, advice, data
+from ucbf.cli.learn_files import write_files
+from ucbf.cli.learning import Learned, Task
+from ucbf.cli.output import write
+from ucbf.cli.progress import progress_bar
+from ucbf.data.tables import Table
+from ucbf.errors import UserError
+from ucbf.files import digest
+from ucbf.reports import comma_separated, markdown_table
+
+DONE, REFUSED = "done", "refused"
+INPUTS, SUMMARY, TABLE = "inputs.json", "summary.md", "items.csv"
+LONGEST = 100  # characters of the name of a folder
+IRRELEVANT = ("out", "forecast", "config")  # flags that say where something is; what is there counts
+Row = dict[str, Any]
+
+
+def learn_items(task: Task, source: Path, folder: Path) -> None:
+    """Learn from the rows of each item of a file; write a folder for each, and a table over all."""
+    column = task.reading.item
+    assert column is not None
+    parts = data.split_items(source, column)
+    forecasts = {} if task.reading.forecast is None else data.split_items(task.reading.forecast, column)
+    folders = {name: folder / safe for name, safe in folder_names(list(parts)).items()}
+    rows = []
+    with progress_bar("items") as progress:
+        for name, part in parts.items():
+            rows.append(_row(task, name, part, forecasts, folders[name]))
+            progress(len(rows), len(parts))
+    rows.sort(key=_standing_out)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / TABLE, comma_separated(rows).encode())
+    page = _page(source, rows, folders)
+    write(folder / SUMMARY, page.encode())
+    refused = [row for row in rows if row["status"] != DONE]
+    if len(refused) == len(rows):
+        raise UserError(
+            f"none of the {len(rows)} items could be learned from; item {rows[0]['item']!r}: {rows[0]['status']}"
+        )
+    print(page)
+    print(f"written to {folder}: {SUMMARY}, {TABLE}, and a folder for each item")
+
+
+def folder_names(items: list[str]) -> dict[str, str]:
+    """For each item, a name that a folder may have anywhere; a UserError if two items get the same."""
+    found: dict[str, str] = {}
+    taken = {SUMMARY: f"the file {SUMMARY}", TABLE: f"the file {TABLE}"}  # by the name in small letters
+    for item in items:
+        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in item).strip(".")[:LONGEST] or "-"
+        if safe.lower() in taken:
+            raise UserError(
+                f"item {item!r} and {taken[safe.lower()]} would have the same folder {safe!r}; rename one of them"
+            )
+        taken[safe.lower()] = f"item {item!r}"
+        found[item] = safe
+    return found
+
+
+def _row(task: Task, name: str, part: Table, forecasts: dict[str, Table], folder: Path) -> Row:
+    """Learn from one item unless that is done; its row of the table."""
+    key = _digest(task, part, forecasts.get(name))
+    known = _finished(folder, key)
+    if known is not None:
+        return known
+    n = len(part.rows)
+    for stale in (SUMMARY, INPUTS):
+        (folder / stale).unlink(missing_ok=True)
+    try:
+        if task.reading.forecast is not None and name not in forecasts:
+            raise UserError(f"{task.reading.forecast} has no forecast of item {name!r}; add its rows")
+        learned = task.learn_from(part, forecasts.get(name))
+    except UserError as error:
+        return _cells(name, n, f"{REFUSED}: {' '.join(str(error).split())}")
+    row = _learned_row(name, n, learned)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / INPUTS, json.dumps({"digest": key, "row": row}, indent=1).encode())
+    write_files(folder, *learned, task.reading.time_zone, bool(task.reading.pictures))
+    return row
+
+
+def _finished(folder: Path, key: str) -> Row | None:
+    """The row of an item that was done with the same inputs."""
+    try:
+        stored = json.loads((folder / INPUTS).read_text(encoding="utf-8"))
+        if (
+            (folder / SUMMARY).is_file()
+            and stored["digest"] == key
+            and stored["row"].keys() == _cells("", 0, "").keys()
+        ):
+            row: Row = stored["row"]
+            return row
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # not there, or not ours: it is done again
+    return None
+
+
+def _digest(task: Task, part: Table, forecast: Table | None) -> str:
+    """Of all that the results of an item follow from."""
+    settings = {name: str(value) for name, value in vars(task.reading).items() if name not in IRRELEVANT}
+    prices = None if task.prices is None else [task.prices.values.tolist(), str(task.prices.times)]
+    tables = [None if table is None else {name: cells.to_pylist() for name, cells in table.columns.items()}
+              for table in (part, forecast)]  # fmt: skip
+    stated = [
+        __version__,
+        task.kind.kind,
+        [remark.text for remark in task.remarks],
+        task.given,
+        settings,
+        prices,
+        tables,
+    ]
+    return digest(json.dumps(stated, default=str, sort_keys=True).encode())
+
+
+def _cells(name: str, rows: int, status: str) -> Row:
+    """The row of an item of which nothing is known but its status."""
+    return {"item": name, "rows": rows, "policy": "", "expected_reward": "", "best_rule": "", "learned_ahead": "",
+            "caveats": 0, "gravest_caveat": "", "status": status}  # fmt: skip
+
+
+def _learned_row(name: str, rows: int, learned: Learned) -> Row:
+    found, told = learned
+    rules = [row for row in found.comparison() if row["policy"] not in (advice.LEARNED, advice.STILL_LEARNING)]
+    best = {"best_rule": rules[0]["policy"], "learned_ahead": rules[0]["ahead"]} if rules else {}
+    return {
+        **_cells(name, rows, DONE),
+        "policy": "; ".join(str(line) for rules in told.rules[-1:] for line in rules.lines),
+        "expected_reward": found.value,
+        **best,
+        "caveats": len(told.caveats),
+        "gravest_caveat": told.caveats[0] if told.caveats else "",
+    }
+
+
+def _standing_out(row: Row) -> tuple[bool, int]:
+    """The order of the items: refused ones first, then by the number of caveats; else as in the file."""
+    return row["status"] == DONE, -row["caveats"]
+
+
+def _page(source: Path, rows: list[Row], folders: dict[str, Path]) -> str:
+    """All items in Markdown, those that stand out first."""
+    done = [row for row in rows if row["status"] == DONE]
+    told = sum(row["caveats"] > 0 for row in done)
+    refused = len(rows) - len(done)
+    said = f"{len(rows)} items: {len(done)} done, {told} of them with things to read first; {refused} refused."
+    cells = [
+        [
+            _link(row, folders),
+            str(row["rows"]),
+            "" if row["expected_reward"] == "" else f"{row['expected_reward']:.5g}",
+            "" if row["learned_ahead"] == "" else f"{row['learned_ahead']:+.4g} ({row['best_rule']})",
+            _plain(row["gravest_caveat"] if row["status"] == DONE else row["status"]),
+        ]
+        for row in rows
+    ]
+    columns = ["item", "rows", "expected reward an episode", "learned is ahead of the best rule by", "read this first"]
+    return f"# Items of {source}\n\n{said}\n\n{markdown_table(columns, cells)}"
+
+
+def _link(row: Row, folders: dict[str, Path]) -> str:
+    """The name of an item, with a link to its page where it has one."""
+    name = _plain(row["item"])
+    return f"[{name}]({folders[row['item']].name}/{SUMMARY})" if row["status"] == DONE else name
+
+
+def _plain(text: str) -> str:
+    """Text that may stand in a cell of a table."""
+    return text.replace("|", "/").replace("[", "(").replace("]", ")")

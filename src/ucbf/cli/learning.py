@@ -1,0 +1,122 @@
+"""From one series to advice and what is said of it: what every ``ucbf learn`` command does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ucbf import advice, data
+from ucbf.checks import whole
+from ucbf.cli.known import Known, with_forecast, with_prices, with_promotions
+from ucbf.cli.reading import Reading
+from ucbf.errors import UserError
+from ucbf.run import Progress
+from ucbf.systems import Inventory, Preset
+
+LEAST = 4  # episodes
+STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, by the spacing of the series
+
+
+class Learned(NamedTuple):
+    """Advice, and what is said of it."""
+
+    found: advice.Advice | advice.OrderAdvice
+    told: advice.Sections
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned, and what was given for it."""
+
+    kind: type[Preset]
+    reading: Reading
+    given: dict[str, Any]  # parameters of the preset
+    least: float | None  # the least amount that makes sense
+    remarks: tuple[advice.Remark, ...] = ()  # on what was given
+    prices: data.Series | None = None  # known for each step
+
+    def learn_from(self, source: Any, forecast: Any = None, progress: Progress | None = None) -> Learned:
+        """Learn from the first part of a series, and judge by the rest.
+
+        source: what the series is read from; forecast: what a forecast is read from, if there is one
+        """
+        reading = self.reading
+        series = reading.series(source, reading.column, self.least)
+        given = {"horizon": STEPS.get(series.spacing or "", 10), **self.given}
+        try:
+            episodes = data.episodes(series, whole("horizon", given["horizon"], 1), least=LEAST)
+            episodes, hidden = self._uncensored(source, episodes)
+            preset = self.kind(**advice.suggested_parameters(self.kind, episodes.values, given))
+            if isinstance(preset, Inventory) and preset.beyond_a_line:
+                return self._learn_orders(preset, episodes, forecast, hidden, progress)
+            known = self._known(source, forecast, episodes, preset)
+            found = advice.learn(
+                preset,
+                episodes,
+                reading.train,
+                reading.pool,
+                known.changes,
+                known.ongoing,
+                half_life=reading.half_life,
+                without=known.without,
+                progress=progress,
+            )
+        except (TypeError, ValueError) as error:
+            raise UserError(str(error)) from None
+        chosen = {*self.given, *(() if self.prices is None else ("prices",))}
+        return Learned(found, advice.sections_of(found, chosen, (*hidden, *known.remarks_on(found), *self.remarks)))
+
+    def _learn_orders(
+        self,
+        shop: Inventory,
+        episodes: data.Episodes,
+        forecast: Any,
+        remarks: tuple[advice.Remark, ...],
+        progress: Progress | None,
+    ) -> Learned:
+        """The same where orders take time or stock ages."""
+        reading = self.reading
+        for flag, given in (
+            ("forecast", forecast),
+            ("promotions", reading.promotions),
+            ("half-life", reading.half_life),
+        ):
+            if given is not None:
+                raise UserError(
+                    f"--{flag} is given, and not used where orders take time or stock ages, which has a forecast of its "
+                    "own; leave it out"
+                )
+        found = advice.learn_orders(
+            _counted_in_ones(shop, episodes, self.given), episodes, reading.train, progress=progress
+        )
+        return Learned(found, advice.order_sections(found, set(self.given), (*remarks, *self.remarks)))
+
+    def _uncensored(self, source: Any, episodes: data.Episodes) -> tuple[data.Episodes, tuple[advice.Remark, ...]]:
+        """The episodes with demand drawn where the shelf was empty, and what the page says of it."""
+        column = self.reading.in_stock
+        if column is None:
+            return episodes, ()
+        in_stock = episodes.of_steps(data.read_marks(source, column, episodes.series, filled=True))
+        n = len(episodes.split(self.reading.train)[0])
+        done = data.uncensored(episodes, in_stock, learned_from=n)
+        return done.episodes, (advice.censored_remark(done, column),)
+
+    def _known(self, source: Any, forecast: Any, episodes: data.Episodes, preset: Preset) -> Known:
+        """What is known before each episode: prices, and a forecast or promotions."""
+        prices, known = with_prices(self.prices, episodes, preset.amount_name), Known()
+        if forecast is not None:
+            known = with_forecast(self.reading, forecast, episodes, preset)
+        elif self.reading.promotions is not None:
+            known = with_promotions(self.reading, source, episodes, preset)
+        if prices is None or known.changes is None:
+            return known if prices is None else Known(prices)
+        both = [{**price, **other} for price, other in zip(prices, known.changes, strict=True)]
+        return known._replace(changes=both)
+
+
+def _counted_in_ones(shop: Inventory, episodes: data.Episodes, given: dict[str, Any]) -> Inventory:
+    """The store with 1 for its unit, where that was not given and all demands are whole: no table has to be small."""
+    whole_numbers = np.array_equal(episodes.values, np.rint(episodes.values))
+    return shop.replace(unit=1.0) if whole_numbers and "unit" not in given and shop.unit > 1 else shop

@@ -1,0 +1,114 @@
+"""What ``ucbf learn`` is told of the series, and where the results go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cyclopts import Parameter
+
+from ucbf import data
+from ucbf.errors import UserError
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What every command is told of the series, and where the results go.
+
+    Parameters
+    ----------
+    column
+        The column with the series; needed if several columns have numbers.
+    time
+        The column of dates; found by itself if not given.
+    date_format
+        How dates are written, such as %d.%m.%Y; found by itself if not given.
+    time_zone
+        Such as Europe/Berlin. Dates without an offset from UTC are read as local times of this zone; dates with one are
+        converted to it.
+    gaps
+        What a missing date means: an error (refuse), or that the amount was 0 (zero).
+    forecast
+        CSV or Parquet file with a forecast for each step, known before its episode: columns date and forecast. The
+        policy then plans with the forecast of each episode and learns its error.
+    forecast_column
+        The column of that file with the forecast; if not given, the one named forecast, or the median (q50).
+    promotions
+        The column of the file that marks promoted steps, which are known beforehand: 1 or 0, x or nothing, true or
+        false. The mean of each step is then multiplied by what promotions did in the past.
+    in_stock
+        The column of the file that says whether the stock lasted: 1 if all demand was met, 0 if it sold out, so that
+        the demand was at least what was sold. Such demand is drawn from what other days show.
+    item
+        The column of the file with the names of items, where a long file has many: each item gets a folder of its own
+        in OUT, and OUT/items.csv and OUT/summary.md have a row for each. Items that are done are skipped when the
+        command is given again; --forecast needs this column, too.
+    pictures
+        Write pictures; the default, except with --item.
+    train
+        Share of the episodes to learn from; the policy is judged by the others.
+    pool
+        Learn one distribution for all steps, around the mean of each step. This is the default with fewer than 20
+        episodes of a kind to learn from (where an episode is a day, weekdays and weekends are two kinds).
+    half_life
+        After how many episodes one counts half as much as the last. If not given, chosen by what it would have
+        predicted; all count alike unless another is clearly better. inf: all count alike.
+    config
+        TOML file with costs and sizes, such as order_cost = 150; flags override it.
+    out
+        Folder of the results; results/NAME if not given.
+    """
+
+    column: str | None = None
+    time: str | None = None
+    date_format: str | None = None
+    time_zone: str | None = None
+    gaps: Literal["refuse", "zero"] = "refuse"
+    forecast: Path | None = None
+    forecast_column: str | None = None
+    promotions: str | None = None
+    in_stock: str | None = None
+    item: str | None = None
+    pictures: bool | None = None
+    train: float = 0.7
+    pool: bool | None = None
+    half_life: float | None = None
+    config: Path | None = None
+    out: Path | None = None
+
+    def check(self) -> None:
+        """A UserError for flags that do not go together."""
+        if self.forecast_column is not None and self.forecast is None:
+            raise UserError(
+                f"forecast_column is {self.forecast_column!r} without a forecast; give its file (--forecast)"
+            )
+        if self.promotions is not None and self.forecast is not None:
+            raise UserError(
+                f"promotions ({self.promotions!r}) and a forecast ({self.forecast}) are both given; give one of them: "
+                "a forecast should know of promotions"
+            )
+
+    def series(self, source: Any, column: str | None, least: float | None) -> data.Series:
+        """A column of a file."""
+        return self._series(source, column, self.time, least, self.gaps)
+
+    def known_series(self, source: Any, column: str | None) -> data.Series:
+        """A column with what is known beforehand, a price or a forecast; a gap is an error."""
+        time = self.time if self.time is None or self.time in data.column_names(source) else None
+        try:
+            return self._series(source, column, time, None, "refuse")
+        except UserError as error:
+            raise UserError(str(error).replace(data.OR_ZERO, "")) from None
+
+    def _series(self, source: Any, column: str | None, time: str | None, least: float | None, gaps: str) -> data.Series:
+        return data.read_series(
+            source,
+            column,
+            time,
+            least=least,
+            gaps=gaps,
+            date_format=self.date_format,
+            time_zone=self.time_zone,
+        )

@@ -1,0 +1,82 @@
+"""Demand where the shelf was empty: sales say only that it was at least that much.
+
+The distribution of the demand is the product-limit estimate (Kaplan, Meier 1958), as in :mod:`ucbf.laws`. What was
+hidden is replaced by a draw from it, given that it is at least what was sold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.data.cutting import Episodes
+
+FEWEST = 5  # uncensored values of a step: with fewer, all steps count
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Uncensored:
+    """Episodes in which hidden demand was replaced by draws, and what was done."""
+
+    episodes: Episodes
+    sold: Floats  # [K, H] the amounts before
+    sold_out: Bools  # [K, H]
+    unresolved: Bools  # [K, H] which of these were kept, because nothing larger was ever seen
+
+
+def product_limit(values: Floats, exact: Bools) -> tuple[Floats, Floats]:
+    """The distribution of values [n] of which some are known only from below: its support [m], and probabilities [m].
+
+    exact: [n] which values are what they are; the others stand for "at least so much". Each value takes its share of
+    those at risk: seen there or above, or hidden from above it. What is left is put at the largest value.
+    """
+    support, at = np.unique(values, return_inverse=True)
+    seen = np.bincount(at[exact], minlength=len(support)).astype(np.float64)
+    hidden = np.bincount(at[~exact], minlength=len(support))
+    from_here = np.cumsum((seen + hidden)[::-1])[::-1]
+    at_risk = from_here - hidden  # one hidden from here on may be this very one
+    share = np.where(seen > 0, seen / np.maximum(at_risk, 1), 0.0)
+    left = np.concatenate([[1.0], np.cumprod(1 - share)])
+    pmf: Floats = left[:-1] * share
+    pmf[-1] += left[-1]
+    return support, pmf
+
+
+def uncensored(episodes: Episodes, in_stock: Bools, seed: int = 0, learned_from: int | None = None) -> Uncensored:
+    """Episodes in which the demand of each step that was sold out is a draw, given that it was at least what was sold.
+
+    It is drawn from the distribution of that step, in episodes of that kind; of all steps, where fewer than five
+    amounts of the step are known.
+
+    in_stock: [K, H] whether the stock lasted for the whole step
+    learned_from: how many episodes are learned from; these are drawn by what they show themselves, the others by all
+    """
+    n = len(episodes) if learned_from is None else learned_from
+    rng, amounts, found = np.random.default_rng(seed), episodes.values, episodes.values.copy()
+    unresolved, kinds = np.zeros(amounts.shape, bool), np.array(episodes.kinds)
+    for first, stop in ((0, n), (n, len(episodes))):
+        for kind in sorted(set(episodes.kinds[first:stop])):
+            alike = np.flatnonzero(kinds[:stop] == kind)
+            for h in range(amounts.shape[1]):
+                hidden = alike[(alike >= first) & ~in_stock[alike, h]]
+                known = amounts[alike, h], in_stock[alike, h]
+                if known[1].sum() < FEWEST:
+                    known = amounts[:stop].ravel(), in_stock[:stop].ravel()
+                found[hidden, h], unresolved[hidden, h] = _draw(amounts[hidden, h], *known, rng)
+    return Uncensored(replace(episodes, values=found), amounts, ~in_stock, unresolved)
+
+
+def _draw(sold: Floats, values: Floats, exact: Bools, rng: np.random.Generator) -> tuple[Floats, Bools]:
+    """[m] demand of at least what was sold [m], by the product limit of values [n]; [m] where that says nothing."""
+    support, pmf = product_limit(values, exact)
+    largest = values[exact].max(initial=-np.inf)
+    unknown: Bools = sold >= largest
+    before = np.concatenate([[0.0], np.cumsum(pmf)])
+    below = before[np.searchsorted(support, sold)]  # the probability of less than what was sold
+    u = below + rng.random(len(sold)) * (1 - below)
+    drawn = support[np.minimum(np.searchsorted(before[1:], u, side="right"), len(support) - 1)]
+    return np.where(unknown, sold, np.maximum(drawn, sold)), unknown

@@ -1,0 +1,105 @@
+"""Demand that an empty shelf hid: the product limit, draws from it, and what the page says."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import commands
+from ucbf import data
+from ucbf.advice import censored_remark
+
+N = 7 * 60
+
+
+def weeks(amounts):
+    return data.episodes(data.Series(np.ravel(amounts).astype(float), None, "units", "memory"), np.shape(amounts)[1])
+
+
+def test_the_product_limit_by_hand():
+    # 1, 2+, 2, 3+, 4, with + for "at least". At 1: 1 of 5. At 2: the 2+ may be this very 2, so 1 of (2, 3+, 4).
+    # At 3 nothing is seen; at 4 one of one. P(1) = 1/5, P(2) = 4/5 · 1/3, P(4) = 4/5 · 2/3.
+    support, pmf = data.product_limit(np.array([1, 2, 2, 3, 4.0]), np.array([1, 0, 1, 0, 1], bool))
+    assert support.tolist() == [1, 2, 3, 4]
+    expected = [Fraction(1, 5), Fraction(4, 15), 0, Fraction(8, 15)]
+    np.testing.assert_allclose(pmf, [float(p) for p in expected])
+
+
+def test_what_nothing_showed_is_at_the_largest_value():
+    # 1, 2, 5+: a third is known only to be 5 or more.
+    support, pmf = data.product_limit(np.array([5, 1, 2.0]), np.array([0, 1, 1], bool))
+    assert support.tolist() == [1, 2, 5]
+    np.testing.assert_allclose(pmf, [1 / 3] * 3)
+
+
+def test_hidden_poisson_demand_comes_back():
+    rng = np.random.default_rng(1)
+    demand, stock = rng.poisson(10, (400, 7)), rng.integers(6, 18, (400, 7))
+    sold, in_stock = np.minimum(demand, stock), demand < stock  # nothing left: there may have been more
+    done = data.uncensored(weeks(sold), in_stock)
+    found = done.episodes.values
+    assert sold.mean() < 0.94 * demand.mean()
+    assert np.quantile(sold, 0.9) < 0.94 * np.quantile(demand, 0.9)
+    assert found.mean() == pytest.approx(demand.mean(), rel=0.02)
+    assert np.quantile(found, 0.9) == pytest.approx(np.quantile(demand, 0.9), rel=0.03)
+    assert (found >= sold).all()
+    np.testing.assert_array_equal(found[in_stock], sold[in_stock])
+    np.testing.assert_array_equal(found, data.uncensored(weeks(sold), in_stock).episodes.values)
+    assert done.unresolved.sum() < 0.02 * (~in_stock).sum()
+
+
+def test_draws_follow_the_law_given_what_was_sold():
+    # Of one step: 1 and 4 were seen as often; one that sold 2 was 4, one that sold 4 stays unresolved.
+    amounts = np.array([[1], [4]] * 5 + [[2], [4]])
+    done = data.uncensored(weeks(amounts), np.array([True] * 10 + [False] * 2)[:, None])
+    assert done.episodes.values[-2:].ravel().tolist() == [4, 4]
+    assert done.unresolved.ravel().tolist() == [False] * 11 + [True]
+
+
+def test_a_step_with_few_amounts_is_drawn_from_all_steps():
+    amounts = np.array([[2, 9]] * 4 + [[2, 3]] * 4)
+    in_stock = np.array([[True, True]] * 4 + [[True, False]] * 4)  # step 1: four known amounts, all 9
+    done = data.uncensored(weeks(amounts), in_stock)
+    assert set(done.episodes.values[4:, 1]) == {9.0}
+    amounts[:4, 1] = 3  # now 3 is the largest that was ever seen, in any step
+    assert data.uncensored(weeks(amounts), in_stock).unresolved.sum() == 4
+
+
+def test_episodes_that_are_learned_from_do_not_know_what_followed():
+    amounts = np.array([[1], [4]] * 5 + [[2]] + [[9]] * 30)
+    in_stock = (np.arange(41) != 10)[:, None]
+    assert data.uncensored(weeks(amounts), in_stock, learned_from=11).episodes.values[10, 0] == 4
+    drawn = {data.uncensored(weeks(amounts), in_stock, seed).episodes.values[10, 0] for seed in range(20)}
+    assert drawn == {4.0, 9.0}
+
+
+@pytest.mark.parametrize(
+    ("sold_out", "kept", "first"),
+    [(20, 2, False), (20, 3, True), (51, 0, True), (50, 0, False)],
+)
+def test_many_that_cannot_be_resolved_are_read_first(sold_out, kept, first):
+    hidden = np.arange(100) < sold_out
+    done = SimpleNamespace(
+        sold=np.full(100, 4.0),
+        sold_out=hidden,
+        unresolved=np.arange(100) < kept,
+        episodes=SimpleNamespace(values=np.full(100, 5.0)),
+    )
+    remark = censored_remark(done, "open")
+    assert remark.first == first
+    assert f"{sold_out} of 100 steps were sold out" in remark.text
+    assert "the mean rose from 4 to 5 (+25.0%)" in remark.text
+
+
+def test_the_command_says_what_was_hidden(tmp_path):
+    rng = np.random.default_rng(0)
+    demand, stock = rng.poisson(10, N), rng.integers(6, 18, N)
+    days = np.datetime64("2024-01-01") + np.arange(N)
+    lines = zip(days, np.minimum(demand, stock), (demand < stock) * 1, strict=True)
+    (tmp_path / "sales.csv").write_text("date,units,open\n" + "".join(f"{d},{u},{o}\n" for d, u, o in lines))
+    shop = ["--demand", "sales.csv", "--column", "units", "--price", 9, "--unit-cost", 4]
+    done = commands.ucbf("learn", "inventory", *shop, "--in-stock", "open", cwd=tmp_path)
+    said = f"{int((demand >= stock).sum())} of {N} steps were sold out (column 'open'), so that the demand was at least"
+    assert said in done.stdout
+    assert f"the mean rose from {np.minimum(demand, stock).mean():.3g} to " in done.stdout

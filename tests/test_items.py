@@ -1,0 +1,156 @@
+"""``ucbf learn --item``: many items in one file."""
+
+import csv
+import shutil
+
+import numpy as np
+import pytest
+
+import commands
+import ucbf
+from ucbf import data
+from ucbf.cli.items import folder_names
+
+K = 12  # weeks
+DAYS = np.datetime64("2024-01-01") + np.arange(7 * K)
+PRICES = ["--price", 9, "--unit-cost", 4]
+
+
+def rows_of(item, amounts):
+    return [f"{item},{day},{amount}" for day, amount in zip(DAYS, amounts, strict=True)]
+
+
+def items():
+    rng = np.random.default_rng(0)
+    good, other = rng.poisson(6, 7 * K), rng.poisson(3, 7 * K)
+    bad = good.copy()
+    bad[40] = -5
+    mixed = [row for pair in zip(rows_of("4/1 pt", good), rows_of(7, bad), strict=True) for row in pair]
+    return [*mixed, *rows_of("B", other), "short,2024-01-01,3", "short,2024-01-02,4"]
+
+
+def write(path, rows):
+    path.write_text("sku,date,units\n" + "\n".join(rows) + "\n")
+
+
+def run(*arguments, cwd):
+    given = ["--demand", "sales.csv", "--item", "sku", *PRICES, *arguments]
+    return commands.ucbf("learn", "inventory", *given, cwd=cwd, check=False)
+
+
+def table(folder):
+    with (folder / "results" / "inventory" / "items.csv").open() as file:
+        return {row["item"]: row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    here = tmp_path_factory.mktemp("items")
+    write(here / "sales.csv", items())
+    done = run(cwd=here)
+    assert done.returncode == 0, done.stderr
+    return here, done.stdout
+
+
+def test_each_item_has_a_folder_and_a_row(shop):
+    here, printed = shop
+    out, rows = here / "results" / "inventory", table(here)
+    assert sorted(path.name for path in out.iterdir()) == ["4-1-pt", "B", "items.csv", "summary.md"]
+    names = "agent.npz comparison.csv inputs.json law.csv page.html policy.csv summary.md"
+    assert " ".join(sorted(path.name for path in (out / "B").iterdir())) == names
+    assert list(rows)[:2] == ["7", "short"]  # what was refused stands first
+    row = next(i for i, line in enumerate(items()) if line.endswith(",-5")) + 2
+    assert rows["7"]["status"] == (
+        f"refused: sales.csv, item '7', row {row}, column 'units': -5 is below 0, the least that makes sense here; "
+        "correct it"
+    )
+    assert rows["short"]["status"].startswith("refused: sales.csv, item 'short', column 'units': 2 rows make 0 whole")
+    assert rows["B"]["status"] == "done"
+    assert rows["B"]["rows"] == "84"
+    assert "4 items: 2 done, 2 of them with things to read first; 2 refused." in printed
+    assert "| [4/1 pt](4-1-pt/summary.md) | 84 |" in printed
+    assert "sales.csv, item 'B'" in (out / "B" / "summary.md").read_text()
+
+
+def test_an_item_is_learned_as_if_it_were_alone(shop):
+    here, _ = shop
+    lines = [line.removeprefix("B,") for line in items() if line.startswith("B,")]
+    (here / "alone.csv").write_text("date,units\n" + "\n".join(lines) + "\n")
+    alone = ["--demand", "alone.csv", *PRICES, "--no-pictures", "--out", "alone"]
+    commands.ucbf("learn", "inventory", *alone, cwd=here)
+    for name in ("policy.csv", "law.csv", "comparison.csv"):
+        together = (here / "results" / "inventory" / "B" / name).read_text()
+        assert together == (here / "alone" / name).read_text()
+    assert not list((here / "alone").glob("policy.p*g"))
+    agent = ucbf.load(here / "results" / "inventory" / "B" / "agent.npz")
+    with (here / "alone" / "comparison.csv").open() as file:
+        best = next(row for row in csv.DictReader(file) if row["policy"] not in ("learned", "still learning"))
+    row = table(here)["B"]
+    assert (row["best_rule"], float(row["learned_ahead"])) == (best["policy"], float(best["ahead"]))
+    assert agent.act(0, 0) > 0
+
+
+def test_what_is_done_is_skipped_until_its_rows_or_parameters_change(shop, tmp_path):
+    shutil.copytree(shop[0], tmp_path, dirs_exist_ok=True)
+    pages = {name: tmp_path / "results" / "inventory" / name / "summary.md" for name in ("B", "4-1-pt")}
+    for page in pages.values():
+        page.write_text("kept")
+    before = table(tmp_path)
+    assert run(cwd=tmp_path).returncode == 0
+    assert {page.read_text() for page in pages.values()} == {"kept"}
+    assert table(tmp_path) == before
+    rows = items()
+    rows[-3] = rows[-3].rsplit(",", 1)[0] + ",2"  # the last day of B
+    rows[2 * 40 + 1] = rows[2 * 40 + 1].replace("-5", "5")
+    write(tmp_path / "sales.csv", rows)
+    assert run(cwd=tmp_path).returncode == 0
+    assert pages["4-1-pt"].read_text() == "kept"
+    assert pages["B"].read_text() != "kept"
+    assert table(tmp_path)["7"]["status"] == "done"
+    pages["B"].unlink()  # as if it had been stopped before the end
+    assert run("--holding", 0.5, cwd=tmp_path).returncode == 0
+    assert pages["4-1-pt"].read_text() != "kept"
+    assert pages["B"].is_file()
+
+
+def test_the_command_fails_only_if_every_item_does(tmp_path):
+    write(tmp_path / "sales.csv", ["a,2024-01-01,3", "a,2024-01-02,4", "b,2024-01-01,3", "b,2024-01-03,4"])
+    done = run(cwd=tmp_path)
+    assert done.returncode == 2
+    assert "none of the 2 items could be learned from; item 'a': refused: sales.csv, item 'a', " in done.stderr
+    assert set(table(tmp_path)) == {"a", "b"}
+
+
+def test_names_of_folders_are_safe_and_differ():
+    assert folder_names(["a b", "../etc", "1.5", "Ä/ö"]) == {"a b": "a-b", "../etc": "-etc", "1.5": "1.5", "Ä/ö": "Ä-ö"}
+    with pytest.raises(data.UserError, match="item 'A b' and item 'a-b' would have the same folder 'A-b'; rename one"):
+        folder_names(["a-b", "A b"])
+    with pytest.raises(data.UserError, match="item 'items.csv' and the file items.csv would have the same"):
+        folder_names(["items.csv"])
+
+
+def test_a_row_without_an_item_is_refused(tmp_path):
+    write(tmp_path / "sales.csv", ["a,2024-01-01,3", ",2024-01-02,4"])
+    done = run(cwd=tmp_path)
+    assert done.returncode == 2
+    assert "sales.csv, row 3, column 'sku': no item; fill it in, or leave the row out" in done.stderr
+
+
+def test_items_keep_the_order_and_the_numbers_of_their_rows(tmp_path):
+    write(tmp_path / "sales.csv", ["a,2024-01-01,3", "b,2024-01-01,9", "a,2024-01-02,4"])
+    parts = data.split_items(tmp_path / "sales.csv", "sku")
+    assert list(parts) == ["a", "b"]
+    series = data.read_series(parts["a"])
+    assert series.values.tolist() == [3, 4]
+    assert [series.place(i) for i in range(2)] == ["row 2 (2024-01-01)", "row 4 (2024-01-02)"]
+
+
+def test_an_item_without_a_forecast_is_refused_and_others_are_not(shop, tmp_path):
+    write(tmp_path / "sales.csv", items())
+    lines = [line for line in items() if line.startswith("B,")]
+    (tmp_path / "forecast.csv").write_text("sku,date,forecast\n" + "\n".join(lines) + "\n")
+    done = run("--forecast", "forecast.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = table(tmp_path)
+    assert rows["4/1 pt"]["status"] == "refused: forecast.csv has no forecast of item '4/1 pt'; add its rows"
+    assert rows["B"]["status"] == "done"
