@@ -85,8 +85,8 @@ class Task:
         ):
             if given is not None:
                 raise UserError(
-                    f"--{flag} is given, and not used where orders take time or stock ages, which has a forecast of its "
-                    "own; leave it out"
+                    f"--{flag} is given, and not used where orders take time or stock ages, which has a forecast of "
+                    "its own; leave it out"
                 )
         found = advice.learn_orders(
             _counted_in_ones(shop, episodes, self.given), episodes, reading.train, progress=progress
