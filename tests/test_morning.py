@@ -201,6 +201,23 @@ def test_the_order_in_which_days_are_taken_in_does_not_matter(shop, original, tm
         status.pop("followed")
     assert one == two
     assert follow(shop).act(5) == follow(other).act(5)
+    known = []
+    for folder in (shop, other):
+        follower = follow(folder)
+        (controller,) = follower.learned().values()
+        follower.replay({"": controller}, follower.entries().values())
+        known.append(controller.agent.state)
+    for name, array in known[0].items():
+        np.testing.assert_array_equal(array, known[1][name], err_msg=name)
+
+
+def test_what_was_advised_for_a_day_follows_from_the_days_before_it(original, shop):
+    rows = happened(400, mean=9.0)
+    take_in(follow(shop), rows[1:])
+    take_in(follow(shop), [(rows[0][0], 0.0, 9.0, 4.0, 5.0)])  # late
+    entries = follow(shop).entries()
+    assert entries[1].advised == original[1].policy.quantities[0, 0]
+    assert follow(shop).act(0, date=date(406)).action > entries[1].advised
 
 
 def test_files_of_agents_are_never_changed(shop):
@@ -310,6 +327,15 @@ def test_bad_input_is_refused_before_anything_is_written(shop, given, message):
         follow(shop).observe(stock, order, left, demand, date=day)
     assert not (shop / "journal.jsonl").exists()
     assert not (shop / "journal.jsonl.lock").exists()
+
+
+def test_amounts_are_not_tested_where_some_were_hidden(shop):
+    take_in(follow(shop), [(day, 5.0, 0.0, 0.0, 5.0) for day in map(date, range(1, 30))])
+    assert follow(shop).status().level.has_changed
+    follow(shop).observe(3, 5, 0, date=date(0))
+    now = follow(shop).status()
+    assert np.isnan(now.level.p)
+    assert "some were hidden, so that nothing was tested" in str(now)
 
 
 def test_a_demand_that_nobody_counted_is_at_least_what_was_there(shop):

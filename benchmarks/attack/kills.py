@@ -1,4 +1,4 @@
-"""Kills and faults at every call by which a small study, or a saved agent, changes the disk."""
+"""Kills and faults at every call by which a small study, a saved agent, or a step taken in changes the disk."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import ucbf
 from attack.case import Case
+from ucbf import data
 from ucbf.errors import UserError
 from ucbf.studies.reading import make_study
 from ucbf.studies.runner import run_study
@@ -200,9 +203,40 @@ def save_case(path: Path, old: ucbf.UCBVIf, new: ucbf.UCBVIf, chosen: int, strik
     old.save(path)
     ended = in_child(lambda: new.save(path), Disk(chosen, strike))
     assert ended in (0, 3, 9), f"it ended with {ended}"
-    seen = int(ucbf.load(path).state["visits"][0])
+    seen = int(ucbf.load(path).state["visits"].flat[0])
     assert seen == 20 or (seen == 10 and ended != 0), f"an agent of {seen} episodes, saved with {ended}"
     return "new" if seen == 20 else "old"
+
+
+def learned(folder: Path) -> Path:
+    """A folder as ``ucbf learn`` writes it, without its pages and pictures."""
+    shop = ucbf.systems.Inventory(horizon=2, capacity=6, max_demand=3)
+    series = data.Series(np.tile([1.0, 2.0], 10), np.datetime64("2024-01-01") + np.arange(20), "units", "memory")
+    folder.mkdir()
+    ucbf.learn(shop, data.episodes(series, 2)).save(folder)
+    return folder
+
+
+def observe(folder: Path, day: int) -> None:
+    """Take in a day after the series."""
+    ucbf.follow(folder).observe(3, 1, 2, 2, date=f"2024-01-{20 + day}")
+
+
+def observe_case(folder: Path, chosen: int, strike: Strike) -> str:
+    """A step that is taken in after another: it is there whole or not at all, and the same again counts it once."""
+    (folder / "journal.jsonl").unlink(missing_ok=True)
+    observe(folder, 1)
+    ended = in_child(lambda: observe(folder, 2), Disk(chosen, strike))
+    assert ended in (0, 3, 9), f"it ended with {ended}"
+    steps = ucbf.follow(folder).status().steps
+    assert steps == 2 or (steps == 1 and ended != 0), f"{steps} steps, taken in with {ended}"
+    for day in (2, 3):
+        observe(folder, day)
+    follower = ucbf.follow(folder)
+    (controller,) = follower.learned().values()
+    follower.replay({"": controller}, follower.entries().values())
+    assert controller.agent.learner.visits.ravel().tolist() == [2, 1], "a step is lost, or counts twice"
+    return "taken in" if steps == 2 else "not taken in"
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -217,6 +251,11 @@ def cases(seed: int) -> Iterator[Case]:
     strikes = [("kill", killed, 9), *((errno.errorcode[number], fault(number), 3) for number in FAULTS)]
     of_a_study = calls_of(lambda: run(room / "counted"))
     of_a_save = calls_of(lambda: new.save(room / "counted.npz"))
+    shop = learned(room / "shop")
+    observe(shop, 1)
+    of_a_step = calls_of(lambda: observe(shop, 2))
+    for chosen, (name, strike, _) in itertools.product(range(1, of_a_step + 1), strikes):
+        yield Case(f"step, {name} at call {chosen}", partial(observe_case, shop, chosen, strike))
     for chosen, (name, strike, expected) in itertools.product(range(1, of_a_study + 1), strikes):
         struck = partial(study_case, room / "struck", whole, chosen, strike, expected)
         yield Case(f"study, {name} at call {chosen}", struck)
