@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from ucbf import data
-from ucbf.cli.prices import prices_by_episode
+from ucbf.cli.known import with_prices
 from ucbf.errors import UserError
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -271,7 +271,7 @@ def prices_of(tmp_path, demand, prices, zone=None):
         data.read_series(write(tmp_path, [f"{t},{x}" for t, x in lines], name), time_zone=zone)
         for lines, name in ((demand, "demand.csv"), (prices, "prices.csv"))
     )
-    return [change["prices"] for change in prices_by_episode(prices, data.episodes(demand, 24, least=1))]
+    return [change["prices"] for change in with_prices(prices, data.episodes(demand, 24, least=1))]
 
 
 def test_prices_are_matched_by_instant_where_offsets_are_known(tmp_path):

@@ -138,10 +138,10 @@ def test_a_step_that_is_always_promoted_gets_its_own_mean():
 
 def test_marks_are_read_in_many_ways_and_gaps_have_none(tmp_path):
     days = dates(6)[[0, 1, 2, 4, 5]]
-    for i, cells in enumerate((["1", "", "0", "1", "0"], ["x", "", "", "X", ""], ["True", "no", "false", "yes", "n"])):
+    for i, cells in enumerate((["1", "", "1", "0", "0"], ["x", "", "X", "", ""], ["True", "no", "yes", "false", "n"])):
         write(tmp_path / f"{i}.csv", "date,units,promo", days, range(5), cells)
         series = data.read_series(tmp_path / f"{i}.csv", "units", gaps="zero")
-        assert data.read_marks(tmp_path / f"{i}.csv", "promo", series).tolist() == [True, *[False] * 3, True, False]
+        assert data.read_marks(tmp_path / f"{i}.csv", "promo", series).tolist() == [True, False, True, *[False] * 3]
     write(tmp_path / "bad.csv", "date,units,promo", days, range(5), ["0", "0", "maybe", "1", "1"])
     series = data.read_series(tmp_path / "bad.csv", "units", gaps="zero")
     with pytest.raises(data.UserError, match=r"bad.csv, row 4, column 'promo': 'maybe' is neither yes nor no; write 1"):

@@ -12,9 +12,9 @@ import ucbf
 from ucbf import data
 from ucbf.advice import suggested_parameters
 from ucbf.checks import integers
+from ucbf.cli.known import with_prices
 from ucbf.cli.learn_files import _slug
 from ucbf.cli.parameters import given_parameters
-from ucbf.cli.prices import prices_by_episode
 from ucbf.errors import UserError, in_a_line
 from ucbf.policies import Policy
 from ucbf.spaces import lattice
@@ -188,17 +188,17 @@ def test_flags_and_prices_that_do_not_fit_are_refused(tmp_path):
     day, hour = timedelta(days=1), timedelta(hours=1)
     episodes = data.episodes(series(48, hour), horizon=24)
     with pytest.raises(UserError, match="a price every day, a demand every hour; make them alike"):
-        prices_by_episode(series(48, day), episodes)
+        with_prices(series(48, day), episodes)
     with pytest.raises(UserError, match="no price for 2024-01-01 00:00:00, where the first episode begins"):
-        prices_by_episode(series(48, hour, datetime(2024, 1, 1, 1)), episodes)
+        with_prices(series(48, hour, datetime(2024, 1, 1, 1)), episodes)
     with pytest.raises(
-        UserError, match="the prices end at 2024-01-02 15:00:00, the demand at 2024-01-02 23:00:00; give"
+        UserError, match="the prices end at 2024-01-02 15:00:00, the demand at 2024-01-02 23:00:00; the first"
     ):
-        prices_by_episode(series(40, hour), episodes)
+        with_prices(series(40, hour), episodes)
     with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
-        prices_by_episode(data.read_series([3.0] * 40), episodes)
+        with_prices(data.read_series([3.0] * 40), episodes)
     prices = series(58, hour, datetime(2023, 12, 31, 14))  # ten hours before the demand
-    assert [change["prices"][:2] for change in prices_by_episode(prices, episodes)] == [(0, 1), (4, 0)]
+    assert [change["prices"][:2] for change in with_prices(prices, episodes)] == [(0, 1), (4, 0)]
     assert _slug("Sat, Sun") == "Sat--Sun"
 
 

@@ -39,11 +39,9 @@ class Known(NamedTuple):
 WITHOUT_FORECAST = "without the forecast"
 
 
-def with_prices(prices: data.Series | None, episodes: data.Episodes, amount: str) -> list[dict[str, Any]] | None:
+def with_prices(prices: data.Series, episodes: data.Episodes) -> list[dict[str, Any]]:
     """The prices of every episode."""
-    if prices is None:
-        return None
-    return [{"prices": tuple(day)} for day in matched(prices, episodes, "price", amount).tolist()]
+    return [{"prices": tuple(day)} for day in matched(prices, episodes, "price", "demand").tolist()]
 
 
 def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:

@@ -105,15 +105,17 @@ class Task:
 
     def _known(self, source: Any, forecast: Any, episodes: data.Episodes, preset: Preset) -> Known:
         """What is known before each episode: prices, and a forecast or promotions."""
-        prices, known = with_prices(self.prices, episodes, preset.amount_name), Known()
+        known = Known()
         if forecast is not None:
             known = with_forecast(self.reading, forecast, episodes, preset)
         elif self.reading.promotions is not None:
             known = with_promotions(self.reading, source, episodes, preset)
-        if prices is None or known.changes is None:
-            return known if prices is None else Known(prices)
-        both = [{**price, **other} for price, other in zip(prices, known.changes, strict=True)]
-        return known._replace(changes=both)
+        if self.prices is None:
+            return known
+        prices = with_prices(self.prices, episodes)
+        if known.changes is None:
+            return Known(prices)
+        return known._replace(changes=[{**a, **b} for a, b in zip(prices, known.changes, strict=True)])
 
 
 def _counted_in_ones(shop: Inventory, episodes: data.Episodes, given: dict[str, Any]) -> Inventory:
