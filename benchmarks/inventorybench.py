@@ -3,8 +3,8 @@
     python benchmarks/inventorybench.py DATA [--seeds 3] [--ablate] [--write FOLDER]
 
 DATA is one file (columns instance, promised_lead_time, period, demand, lead_time, profit, holding) or the benchmark's
-folder ({real,synthetic}_trajectory/lead_time_{0,4,stochastic}/.../{train,test}.csv). The policy is told profit, holding,
-the promised lead time, the number of periods and the demands before the first; it sees each period's demand and which
+folder ({real,synthetic}_trajectory/lead_time_{0,4,stochastic}/.../{train,test}.csv). The policy is told profit,
+holding, the promised lead time, the number of periods and the demands before the first; it sees the demands and which
 orders came, never a lead time. Nothing passes from one instance to another. The constants are the defaults of
 LevelSettings, Supplier, best_order, and PATHS and BEYOND here.
 """

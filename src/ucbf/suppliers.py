@@ -4,7 +4,7 @@ Two hypotheses: the supplier keeps the promise, always; or each order's lag is d
 0, 1, ..., M - 1 and "lost", with a Dirichlet prior around the promise. An open order is shared out among the lags that
 its age leaves, in proportion to what is believed of them, until that agrees with itself.
 
->>> believe(Supplier(promised=2), lags=[2] * 20, ages=[1, 2]).kept > 0.999
+>>> believe(Supplier(promised=2), lags=[2] * 20, ages=[1, 2]).kept > 0.99
 True
 """
 

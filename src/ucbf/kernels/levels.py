@@ -24,7 +24,7 @@ class LevelsState(NamedTuple):
 
 @compiled
 def log_t(e: float, variance: float, freedom: float) -> float:
-    """log density at e of Student's t with this squared scale."""
+    """Log density at e of Student's t with this squared scale."""
     half = (freedom + 1) / 2
     constant = math.lgamma(half) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi * variance)
     return constant - half * math.log(1 + e * e / (freedom * variance))
@@ -54,9 +54,7 @@ def take_in(
 
 
 @compiled
-def draw_paths(
-    state: LevelsState, chosen: Ints, normals: Floats, drift: float, ceiling: float, paths: Floats
-) -> None:
+def draw_paths(state: LevelsState, chosen: Ints, normals: Floats, drift: float, ceiling: float, paths: Floats) -> None:
     """Fill paths [N, n] with demands ahead; chosen [N] says from which level, normals [N, 2 + 2n] are standard.
 
     A path has one variance and one first level, drawn from what is believed of them; its level then moves by
