@@ -18,7 +18,7 @@ def test_two_demands_by_hand():
     # scatter 0.8 * 64 + 36 / 2 = 69.2, freedom 0.8 * 4 + 1 = 4.2, n = 0.5 * 1 + 1 = 1.5, m = 10 + 6 / 1.5 = 14
     assert state.scatter[0] == pytest.approx(69.2)
     assert state.freedom[0] == pytest.approx(4.2)
-    assert state.count[0] == 1.5
+    assert state.behind[0] == 1.5
     assert state.mean[0] == 14
     # log: e = log(17 / 11), scatter 0.8 * 4 * 0.25 + e^2 / 2
     e = math.log(17 / 11)

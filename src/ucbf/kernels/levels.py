@@ -15,7 +15,7 @@ class LevelsState(NamedTuple):
     logarithmic: Ints  # [K] 1: y = log(1 + d); 0: y = d
     discount: Floats  # [K] what a demand counts for one step later
     mean: Floats  # [K] m
-    count: Floats  # [K] n: discounted number of demands behind the level
+    behind: Floats  # [K] n: discounted number of demands behind the level
     scatter: Floats  # [K] discounted sum of squared standardised errors
     freedom: Floats  # [K] ν: discounted number of errors behind the variance scatter / ν
     weight: Floats  # [K] discounted log-likelihood
@@ -39,18 +39,18 @@ def take_in(
     for k in range(len(state.mean)):
         y = math.log(demand + 1) if state.logarithmic[k] else demand
         if first:
-            state.mean[k], state.count[k] = y, 1.0
+            state.mean[k], state.behind[k] = y, 1.0
             continue
         e = y - state.mean[k]
-        wider = 1 + 1 / state.count[k]
+        wider = 1 + 1 / state.behind[k]
         density = log_t(e, state.scatter[k] / state.freedom[k] * wider, state.freedom[k])
         if state.logarithmic[k]:
             density -= y  # dy/dd = 1 / (1 + d): densities of d are compared, not of y
         state.weight[k] = forgetting * state.weight[k] + rate * density
         state.scatter[k] = variance_discount * state.scatter[k] + e * e / wider
         state.freedom[k] = variance_discount * state.freedom[k] + 1
-        state.count[k] = state.discount[k] * state.count[k] + 1
-        state.mean[k] += e / state.count[k]
+        state.behind[k] = state.discount[k] * state.behind[k] + 1
+        state.mean[k] += e / state.behind[k]
 
 
 @compiled
@@ -66,7 +66,7 @@ def draw_paths(state: LevelsState, chosen: Ints, normals: Floats, drift: float, 
         nu, delta = state.freedom[k], state.discount[k]
         root = max(1 - 2 / (9 * nu) + normals[i, 0] * math.sqrt(2 / (9 * nu)), 0.1)
         sigma = math.sqrt(state.scatter[k] / nu / (root * root * root))
-        level = state.mean[k] + sigma * normals[i, 1] / math.sqrt(state.count[k])
+        level = state.mean[k] + sigma * normals[i, 1] / math.sqrt(state.behind[k])
         for j in range(paths.shape[1]):
             if j > 0:
                 level += drift * sigma * (1 - delta) / math.sqrt(delta) * normals[i, 2 + 2 * j]

@@ -84,7 +84,7 @@ class Levels:
             logarithmic=np.repeat([0, 1], n).astype(np.int64),
             discount=np.tile(np.asarray(self.settings.discounts, float), 2),
             mean=np.zeros(2 * n),
-            count=np.zeros(2 * n),
+            behind=np.zeros(2 * n),
             scatter=np.zeros(2 * n),
             freedom=np.full(2 * n, self.settings.freedom),
             weight=np.zeros(2 * n),
