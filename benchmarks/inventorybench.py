@@ -56,8 +56,8 @@ class Variant:
     """A policy: the settings of its parts, and what is left out of it."""
 
     levels: LevelSettings
-    learns_lead_times: bool = True  # False: an order comes when promised, or is given up
-    gives_up: bool = True  # False: no order is ever lost, so that overdue ones are still waited for
+    learns_lead_times: bool = True  # False: an order comes when promised, an overdue one in this period
+    gives_up: bool = True  # False: no order is lost; one older than any lag told apart comes in this period
 
 
 def read_file(path: Path) -> list[Instance]:
@@ -106,6 +106,11 @@ class Policy:
         self.variant, self.rng = variant, rng
         lost = {} if variant.gives_up else {"lost": 1e-9}
         self.supplier = Supplier(told.promised, **lost)
+        self.oldest = periods  # an older order counts as of this age
+        if not variant.gives_up:
+            self.oldest = self.supplier.n_lags - 1
+        if not variant.learns_lead_times:
+            self.oldest = told.promised
         self.levels = Levels(variant.levels, scale=float(told.before.mean()))
         for demand in told.before:
             self.levels.add(demand)
@@ -119,12 +124,13 @@ class Policy:
     def order(self, t: int, stock: float, open_orders: dict[int, int], lags: list[int]) -> int:
         """The order of period t (from 0), given the open orders by period."""
         steps = min(self.periods - t, self.supplier.promised + 1 + BEYOND)
-        belief = self.belief(lags, [t - u for u in open_orders])
-        waited = [u for u in open_orders if t - u <= self.supplier.n_lags]
+        ages = {u: min(t - u, self.oldest) for u in open_orders}
+        belief = self.belief(lags, list(ages.values()))
+        waited = [u for u in open_orders if ages[u] <= self.supplier.n_lags]
         even = (np.arange(PATHS) + self.rng.random()) / PATHS
         demand = self.levels.paths(even, self.rng.standard_normal((PATHS, 2 + 2 * steps)))
         found = best_order(
-            stock, [open_orders[u] for u in waited], [t - u for u in waited], belief, demand,
+            stock, [open_orders[u] for u in waited], [ages[u] for u in waited], belief, demand,
             self.rng.permutation(even), self.rng.random((PATHS, len(waited) + steps)),
             profit=self.profit, holding=self.holding)  # fmt: skip
         return int(found.quantity + 0.5)

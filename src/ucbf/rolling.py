@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ucbf.checks import real
-from ucbf.kernels.rolling import Rollout, search
+from ucbf.kernels.rolling import Rollout, count_open, search
+from ucbf.kernels.types import Floats
 from ucbf.suppliers import Belief
 
+EVERY = 4  # one path in so many is enough to choose the cover
 COVERS = tuple(round(0.4 + 0.2 * i, 1) for i in range(10))  # 0.4, 0.6, ..., 2.2
 
 
@@ -67,19 +69,33 @@ def best_order(
         raise ValueError(f"uniforms has shape {draws.shape}; give {need}: one for each open order and each step")
     if len(quantities) != len(ages):
         raise ValueError(f"{len(quantities)} quantities and {len(ages)} ages; give one age for each open order")
-    mean = paths.mean(axis=0)
-    rollout = Rollout(
+    r = rollout(stock, quantities, ages, belief, paths, told, draws, profit, holding)
+    every = min(EVERY, len(paths))
+    quantity, cover, value = search(r, np.asarray(covers, float), max(1.0, step * float(r.mean[0])), every)
+    return Order(float(quantity), float(cover), float(value))
+
+
+def rollout(
+    stock: float, quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: Floats,
+    hypothesis: Floats, uniforms: Floats, profit: float, holding: float,
+) -> Rollout:  # fmt: skip
+    """The paths that ``best_order`` searches over, with what is the same for every candidate."""
+    n, lag = demand.shape[1], int(belief.expected_lag() + 0.5)
+    r = Rollout(
         stock=real("stock", stock, 0),
         quantities=np.asarray(quantities, float),
         ages=np.asarray(ages, np.int64),
-        demand=paths,
-        fates=belief.fates(ages, paths.shape[1], told, draws),
-        kept=(told < belief.kept).astype(np.int64),
+        demand=demand,
+        fates=belief.fates(ages, n, hypothesis, uniforms),
+        kept=(hypothesis < belief.kept).astype(np.int64),
+        promised=belief.promised,
         arrivals=belief.arrivals(),
-        mean=mean,
-        lag=int(belief.expected_lag() + 0.5),
+        mean=demand.mean(axis=0),
+        lag=lag,
+        brought=np.empty((len(demand), n)),
+        hoped=np.empty((len(demand), n, lag + 1)),
         profit=real("profit", profit, 0),
         holding=real("holding", holding, 0),
     )
-    quantity, cover, value = search(rollout, np.asarray(covers, float), max(1.0, step * float(mean[0])))
-    return Order(float(quantity), float(cover), float(value))
+    count_open(r)
+    return r
