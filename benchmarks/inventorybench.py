@@ -15,6 +15,7 @@ import argparse
 import csv
 import sys
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from ucbf.rolling import best_order
 from ucbf.suppliers import Belief, Supplier, believe
 
 PATHS = 256  # sampled futures for each order
-BEYOND = 5  # periods looked ahead after the one in which an order is promised
+BEYOND = 3  # periods looked ahead after the one in which an order is promised
 PROMISED = {"lead_time_0": 0, "lead_time_4": 4, "lead_time_stochastic": 2}
 Floats = NDArray[np.float64]
 
@@ -136,9 +137,9 @@ class Policy:
         return int(found.quantity + 0.5)
 
 
-def play(instance: Instance, variant: Variant, seed: int, number: int) -> tuple[float, list[int]]:
+def play(instance: Instance, variant: Variant, seed: int) -> tuple[float, list[int]]:
     """The score of one instance, and the orders."""
-    rng = np.random.default_rng([seed, number])
+    rng = np.random.default_rng([seed, zlib.crc32(instance.name.encode())])  # whatever else is played
     policy = Policy(instance, len(instance.demand), variant, rng)
     stock, reward, open_orders, lags, orders = 0.0, 0.0, {}, [], []  # type: ignore[var-annotated]
     for t, demand in enumerate(instance.demand):
@@ -160,7 +161,7 @@ def play(instance: Instance, variant: Variant, seed: int, number: int) -> tuple[
 def play_all(instances: list[Instance], variant: Variant, seed: int, label: str) -> Iterator[tuple[float, list[int]]]:
     """Every instance, with a progress line."""
     for number, instance in enumerate(instances):
-        yield play(instance, variant, seed, number)
+        yield play(instance, variant, seed)
         print(f"\r{label}: {number + 1} of {len(instances)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 

@@ -20,10 +20,10 @@ def test_two_demands_by_hand():
     assert state.freedom[0] == pytest.approx(4.2)
     assert state.behind[0] == 1.5
     assert state.mean[0] == 14
-    # log: e = log(17 / 11), scatter 0.8 * 4 * 0.25 + e^2 / 2
-    e = math.log(17 / 11)
-    assert state.mean[1] == pytest.approx(math.log(11) + e / 1.5)
-    assert state.scatter[1] == pytest.approx(0.8 + e * e / 2)
+    # roots: variance 0.5^2 * 8 / 4 = 0.5 worth 4 errors; e = sqrt(17) - sqrt(11), scatter 0.8 * 4 * 0.5 + e^2 / 2
+    e = math.sqrt(17) - math.sqrt(11)
+    assert state.mean[1] == pytest.approx(math.sqrt(11) + e / 1.5)
+    assert state.scatter[1] == pytest.approx(1.6 + e * e / 2)
 
 
 def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
@@ -31,8 +31,9 @@ def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
     levels.add(10)
     levels.add(16)
     raw = stats.t.pdf(16, 4, loc=10, scale=math.sqrt(32))
-    log = stats.t.pdf(math.log(17), 4, loc=math.log(11), scale=math.sqrt(0.5)) / 17
-    assert levels.weights == pytest.approx([raw / (raw + log), log / (raw + log)])
+    # roots: squared scale 0.5 * (1 + 1); a step of d is 1 / (2 sqrt(17)) of the root
+    root = stats.t.pdf(math.sqrt(17), 4, loc=math.sqrt(11), scale=1.0) / (2 * math.sqrt(17))
+    assert levels.weights == pytest.approx([raw / (raw + root), root / (raw + root)])
     assert levels.weights.sum() == pytest.approx(1)
 
 
@@ -60,13 +61,25 @@ def test_a_path_by_hand():
     assert path[1] == pytest.approx(min(20, 10 + 0.5 * sigma + 2 * 0.32 / 0.6 * sigma + 0.25 * sigma))
 
 
+def test_a_path_of_roots_by_hand():
+    levels = Levels(LevelSettings(discounts=(0.36,), freedom=2.0, spread=0.5, drift=0.5, ceiling=2.0), scale=8.0)
+    levels.add(15)
+    # the root is sqrt(1 + 15) = 4, its variance 0.5^2 * 8 / 4 = 0.5; root of chi as above
+    sigma = math.sqrt(0.5) / (11 / 9) ** 1.5
+    path = levels.paths([0.99], np.array([[1.0, 0.5, 9.0, -1.0, 2.0, 0.25]]))[0]
+    assert path[0] == pytest.approx((4 - 0.5 * sigma) ** 2 - 1)
+    assert path[1] == pytest.approx((4 + (0.5 + 2 * 0.32 / 0.6 + 0.25) * sigma) ** 2 - 1)
+    # a root below 0 is a demand of 0, not its square
+    assert levels.paths([0.99], np.array([[1.0, 0.0, 0.0, -99.0]]))[0, 0] == 0
+
+
 def literal(demands, settings, scale):
     """The log-likelihoods of every level from the formulas, each step from the whole past."""
     weights = []
-    for logarithmic in (False, True):
+    for rooted in (False, True):
         for delta in settings.discounts:
-            y = [math.log(1 + d) if logarithmic else d for d in demands]
-            guess = settings.spread if logarithmic else settings.spread * scale
+            y = [math.sqrt(1 + d) if rooted else d for d in demands]
+            guess = settings.spread * (math.sqrt(scale) / 2 if rooted else scale)
             total = 0.0
             errors = []
             for t in range(1, len(y)):
@@ -77,7 +90,7 @@ def literal(demands, settings, scale):
                 freedom = first + sum(fade)
                 variance = (first * guess**2 + np.dot(fade, errors)) / freedom
                 density = stats.t.logpdf(y[t], freedom, loc=mean, scale=math.sqrt(variance * (1 + 1 / n)))
-                total = settings.forgetting * total + settings.rate * (density - (y[t] if logarithmic else 0))
+                total = settings.forgetting * total + settings.rate * (density - (math.log(2 * y[t]) if rooted else 0))
                 errors.append((y[t] - mean) ** 2 / (1 + 1 / n))
             weights.append(total)
     return np.array(weights)

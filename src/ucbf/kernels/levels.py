@@ -12,7 +12,7 @@ from ucbf.kernels.types import Floats, Ints
 class LevelsState(NamedTuple):
     """K local levels y_t = m_t + noise, m_t moving: West and Harrison (1997), chapter 2, with discounted variance."""
 
-    logarithmic: Ints  # [K] 1: y = log(1 + d); 0: y = d
+    rooted: Ints  # [K] 1: y = sqrt(1 + d); 0: y = d
     discount: Floats  # [K] what a demand counts for one step later
     mean: Floats  # [K] m
     behind: Floats  # [K] n: discounted number of demands behind the level
@@ -37,15 +37,15 @@ def take_in(
     """Weigh each level by how well it foretold this demand, then move it."""
     state.highest[0] = max(state.highest[0], demand)
     for k in range(len(state.mean)):
-        y = math.log(demand + 1) if state.logarithmic[k] else demand
+        y = math.sqrt(demand + 1) if state.rooted[k] else demand
         if first:
             state.mean[k], state.behind[k] = y, 1.0
             continue
         e = y - state.mean[k]
         wider = 1 + 1 / state.behind[k]
         density = log_t(e, state.scatter[k] / state.freedom[k] * wider, state.freedom[k])
-        if state.logarithmic[k]:
-            density -= y  # dy/dd = 1 / (1 + d): densities of d are compared, not of y
+        if state.rooted[k]:
+            density -= math.log(2 * y)  # dy/dd = 1 / (2y): densities of d are compared, not of y
         state.weight[k] = forgetting * state.weight[k] + rate * density
         state.scatter[k] = variance_discount * state.scatter[k] + e * e / wider
         state.freedom[k] = variance_discount * state.freedom[k] + 1
@@ -71,6 +71,6 @@ def draw_paths(state: LevelsState, chosen: Ints, normals: Floats, drift: float, 
             if j > 0:
                 level += drift * sigma * (1 - delta) / math.sqrt(delta) * normals[i, 2 + 2 * j]
             y = level + sigma * normals[i, 3 + 2 * j]
-            if state.logarithmic[k]:
-                y = math.exp(min(y, 50.0)) - 1  # far above any ceiling; exp must not overflow
+            if state.rooted[k]:
+                y = max(y, 0.0) ** 2 - 1
             paths[i, j] = min(max(y, 0.0), most)

@@ -1,4 +1,4 @@
-"""A forecast of demand whose level drifts: a mixture of discounted levels, on the raw and on the log scale.
+"""A forecast of demand whose level drifts: a mixture of discounted levels, of demands and of their roots.
 
 Each level forgets at its own rate. What it says of the next demand is Student's t; its weight is the likelihood of
 what came, older steps counting less. Nothing is fitted beforehand.
@@ -37,7 +37,7 @@ class LevelSettings:
     discounts         of the levels, each used on both scales
     variance_discount what a squared error counts for one step later
     freedom           how many errors the first guess of the variance is worth
-    spread            that guess: standard deviation / mean, or standard deviation of the logarithm
+    spread            that guess: standard deviation / mean
     forgetting        what a log-likelihood counts for one step later
     rate              power of the likelihood in the weights; below 1: levels share more evenly
     drift             how much of the drift that a discount implies a path carries on with
@@ -72,7 +72,7 @@ class Levels:
     settings
         Discounts and first guesses.
     scale
-        Size of a usual demand, for the first guess of the raw variance; None: the first demand.
+        Size of a usual demand, for the first guess of the variance; None: the first demand.
     """
 
     def __init__(self, settings: LevelSettings | None = None, scale: float | None = None) -> None:
@@ -81,7 +81,7 @@ class Levels:
         self.seen = 0
         n = len(self.settings.discounts)
         self.state = LevelsState(
-            logarithmic=np.repeat([0, 1], n).astype(np.int64),
+            rooted=np.repeat([0, 1], n).astype(np.int64),
             discount=np.tile(np.asarray(self.settings.discounts, float), 2),
             mean=np.zeros(2 * n),
             behind=np.zeros(2 * n),
@@ -95,17 +95,19 @@ class Levels:
         """Take in the next demand, 0 or more."""
         demand = real("demand", demand, 0)
         if self.seen == 0:
-            guess = self.settings.spread * max(1.0, demand if self.scale is None else self.scale)
-            raw = self.settings.freedom * guess**2
-            log = self.settings.freedom * self.settings.spread**2
-            self.state.scatter[:] = np.where(self.state.logarithmic == 1, log, raw)
+            usual = max(1.0, demand if self.scale is None else self.scale)
+            raw, root = (
+                (self.settings.spread * usual) ** 2,
+                self.settings.spread**2 * usual / 4,
+            )  # sd of √d: sd / 2√mean
+            self.state.scatter[:] = self.settings.freedom * np.where(self.state.rooted == 1, root, raw)
         s = self.settings
         take_in(self.state, demand, self.seen == 0, s.variance_discount, s.forgetting, s.rate)
         self.seen += 1
 
     @property
     def weights(self) -> Floats:
-        """[K] the probability of each level: the raw ones first, then the logarithmic ones."""
+        """[K] the probability of each level: those of demands first, then those of roots."""
         odds = np.exp(self.state.weight - self.state.weight.max())
         return np.asarray(odds / odds.sum())
 
