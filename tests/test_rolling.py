@@ -69,12 +69,13 @@ def test_what_open_and_placed_orders_are_expected_to_bring_by_hand():
     # 0.4 0.2 | 0.2 of 0.8: now 0.5, in a step 0.25. Of age 2, it leaves 0.2 | 0.2: 0.5.
     belief = Belief(1, 0.0, np.array([0.2, 0.4, 0.2, 0.0, 0.0, 0.2]))
     # path 0: 0.9 of what is left: never. Path 1: 0.6: lag 2, in step 1. The order of step 0: 0.9, never; 0.5, lag 1.
-    draws = np.array([[0.9, 0.9, 0.0], [0.6, 0.5, 0.0]])
-    r = rollout(3.0, [10.0], [1], belief, np.full((2, 2), 4.0), np.zeros(2), draws, 3.0, 1.0)
+    # Path 2: 0.3: lag 1, it comes in step 0, and nothing more is hoped for in step 1.
+    draws = np.array([[0.9, 0.9, 0.0], [0.6, 0.5, 0.0], [0.3, 0.9, 0.0]])
+    r = rollout(3.0, [10.0], [1], belief, np.full((3, 2), 4.0), np.zeros(3), draws, 3.0, 1.0)
     assert r.lag == 1
-    assert r.brought.tolist() == [[0, 0], [0, 10]]
-    assert r.hoped[:, 0] == pytest.approx(np.array([[5, 2.5], [5, 2.5]]))
-    assert r.hoped[:, 1] == pytest.approx(np.array([[5, 0], [5, 0]]))
+    assert r.brought.tolist() == [[0, 0], [0, 10], [10, 0]]
+    assert r.hoped[:, 0] == pytest.approx(np.array([[5, 2.5], [5, 2.5], [5, 2.5]]))
+    assert r.hoped[:, 1] == pytest.approx(np.array([[5, 0], [5, 0], [0, 0]]))
     assert projected_now(r, 0) == pytest.approx(3 + 5 - 4 + 2.5)
     # in step 1 of either path, stock 1, an order of 8 placed in step 0 has not come: 0.4 0.2 | 0.2, now 4, then 2
     assert projected(r, 0, 1, 1.0, np.array([8.0, 0.0])) == pytest.approx(1 + 5 + 4 - 4 + 2)
