@@ -7,7 +7,7 @@ PIP = -m pip install --quiet --disable-pip-version-check
 INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
 INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 evidence known quickstart test test-all test-lowest mutants attack lint format bench clean
+.PHONY: help figure1 figure2 evidence known quickstart test test-all test-lowest mutants attack inventorybench lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench        how fast the kernels are; with AGAINST=revision: old and new in turn, in a quarter of an hour"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
+	@echo "make inventorybench DATA=file-or-folder  a fixed policy on that benchmark: score, parts left out, in minutes"
 	@echo "make lint         ruff, mypy --strict, import contracts"
 	@echo "make format       rewrite the sources as ruff likes them"
 	@echo "make clean        remove the environments and all caches"
@@ -54,6 +55,10 @@ figure2: $(VENV)/.use
 
 quickstart: $(VENV)/.use
 	$(BIN)/python examples/inventory.py
+
+DATA ?= ../shared/bench/inventorybench_dev.csv
+inventorybench: $(VENV)/.use
+	$(BIN)/python benchmarks/inventorybench.py $(DATA) --seeds 3 --ablate $(WRITE:%=--write %)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ DATA is one file (columns instance, promised_lead_time, period, demand, lead_tim
 folder ({real,synthetic}_trajectory/lead_time_{0,4,stochastic}/.../{train,test}.csv). The policy is told profit,
 holding, the promised lead time, the number of periods and the demands before the first; it sees the demands and which
 orders came, never a lead time. Nothing passes from one instance to another. The constants are the defaults of
-LevelSettings, Supplier, best_order, and PATHS and BEYOND here.
+LevelSettings, Supplier and ucbf.rolling, and PATHS here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import csv
 import sys
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.laws.levels import Levels, LevelSettings
-from ucbf.rolling import best_order, plain_terms
+from ucbf.rolling import BEYOND, best_order, plain_terms
 from ucbf.suppliers import Belief, Supplier, believe
 
 PATHS = 256  # sampled futures for each order
-BEYOND = 5  # periods looked ahead after the one in which an order is promised
 PROMISED = {"lead_time_0": 0, "lead_time_4": 4, "lead_time_stochastic": 2}
 Floats = NDArray[np.float64]
 
@@ -56,8 +56,8 @@ class Variant:
     """A policy: the settings of its parts, and what is left out of it."""
 
     levels: LevelSettings
-    learns_lead_times: bool = True  # False: an order comes when promised, or is given up
-    gives_up: bool = True  # False: no order is ever lost, so that overdue ones are still waited for
+    learns_lead_times: bool = True  # False: an order comes when promised, an overdue one in this period
+    gives_up: bool = True  # False: no order is lost; one older than any lag told apart comes in this period
 
 
 def read_file(path: Path) -> list[Instance]:
@@ -106,6 +106,11 @@ class Policy:
         self.variant, self.rng = variant, rng
         lost = {} if variant.gives_up else {"lost": 1e-9}
         self.supplier = Supplier(told.promised, **lost)
+        self.oldest = periods  # an older order counts as of this age
+        if not variant.gives_up:
+            self.oldest = self.supplier.n_lags - 1
+        if not variant.learns_lead_times:
+            self.oldest = told.promised
         self.levels = Levels(variant.levels, scale=float(told.before.mean()))
         for demand in told.before:
             self.levels.add(demand)
@@ -119,20 +124,21 @@ class Policy:
     def order(self, t: int, stock: float, open_orders: dict[int, int], lags: list[int]) -> int:
         """The order of period t (from 0), given the open orders by period."""
         steps = min(self.periods - t, self.supplier.promised + 1 + BEYOND)
-        belief = self.belief(lags, [t - u for u in open_orders])
-        waited = [u for u in open_orders if t - u <= self.supplier.n_lags]
+        ages = {u: min(t - u, self.oldest) for u in open_orders}
+        belief = self.belief(lags, list(ages.values()))
+        waited = [u for u in open_orders if ages[u] <= self.supplier.n_lags]
         even = (np.arange(PATHS) + self.rng.random()) / PATHS
         demand = self.levels.paths(even, self.rng.standard_normal((PATHS, 2 + 2 * steps)))
         found = best_order(
-            stock, [open_orders[u] for u in waited], [t - u for u in waited], belief, demand,
+            stock, [open_orders[u] for u in waited], [ages[u] for u in waited], belief, demand,
             self.rng.permutation(even), self.rng.random((PATHS, len(waited) + steps)),
             self.terms)  # fmt: skip
         return int(found.quantity)
 
 
-def play(instance: Instance, variant: Variant, seed: int, number: int) -> tuple[float, list[int]]:
+def play(instance: Instance, variant: Variant, seed: int) -> tuple[float, list[int]]:
     """The score of one instance, and the orders."""
-    rng = np.random.default_rng([seed, number])
+    rng = np.random.default_rng([seed, zlib.crc32(instance.name.encode())])  # whatever else is played
     policy = Policy(instance, len(instance.demand), variant, rng)
     stock, reward, open_orders, lags, orders = 0.0, 0.0, {}, [], []  # type: ignore[var-annotated]
     for t, demand in enumerate(instance.demand):
@@ -154,7 +160,7 @@ def play(instance: Instance, variant: Variant, seed: int, number: int) -> tuple[
 def play_all(instances: list[Instance], variant: Variant, seed: int, label: str) -> Iterator[tuple[float, list[int]]]:
     """Every instance, with a progress line."""
     for number, instance in enumerate(instances):
-        yield play(instance, variant, seed, number)
+        yield play(instance, variant, seed)
         print(f"\r{label}: {number + 1} of {len(instances)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 
@@ -199,7 +205,7 @@ def main() -> None:
     print(f"mean over seeds {np.mean(overall):.4f}, standard deviation {np.std(overall):.4f}")
     if given.ablate:
         variants = {
-            "one level, no drift": replace(whole, levels=LevelSettings(discounts=(1.0,))),
+            "no level forgets": replace(whole, levels=LevelSettings(discounts=(1.0,))),
             "lead times not learned": replace(whole, learns_lead_times=False),
             "nothing given up": replace(whole, gives_up=False),
         }

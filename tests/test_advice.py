@@ -17,7 +17,7 @@ from ucbf.advice.judging import FEWEST_EPISODES, half_interval
 from ucbf.advice.page import summary
 from ucbf.advice.recency import _log_probability, chosen_recency, given_recency
 from ucbf.advice.resampling import resampled_distribution
-from ucbf.advice.sections import _data, _judgement, _parameters
+from ucbf.advice.sections import data_lines, judgement_on, parameter_lines
 from ucbf.advice.training import Training, empirical_shares
 from ucbf.data.outliers import outliers
 from ucbf.systems import Inventory, Queue, Reservoir
@@ -334,9 +334,9 @@ def rows_of(*rules):
 
 def test_who_is_better_is_said_of_eight_episodes_and_more():
     rules = rows_of(("ahead", -3, -1), ("touching", 0, 2), ("even", -2, 0), ("behind", 1, 2))
-    said = _judgement(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES))).sentence
+    said = judgement_on(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES))).sentence
     assert "Better than the learned policy: ahead; not to be told apart from it: touching, even; worse: behind." in said
-    few = _judgement(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES - 1))).sentence
+    few = judgement_on(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES - 1))).sentence
     assert f"So few episodes ({FEWEST_EPISODES - 1}) do not settle who is better." in few
 
 
@@ -344,17 +344,17 @@ def test_what_was_rounded_is_counted_on_the_page():
     episodes = weeks([[2, 4, 5], [6, 7, 8]], 3)
     first, rest = episodes.split(0.5)
     preset = SimpleNamespace(unit=2, kind="shop", n_steps=3)
-    said = _data(SimpleNamespace(preset=preset, training=first, test=rest))
+    said = data_lines(SimpleNamespace(preset=preset, training=first, test=rest))
     assert "2 values rounded to multiples of 2." in said
     preset.unit = 1
-    assert "rounded" not in str(_data(SimpleNamespace(preset=preset, training=first, test=rest)))
+    assert "rounded" not in str(data_lines(SimpleNamespace(preset=preset, training=first, test=rest)))
 
 
 def test_parameters_are_told_from_what_is_assumed():
     shop = Inventory(capacity=20, max_demand=9)
-    (said,) = _parameters(SimpleNamespace(preset=shop), None)
+    (said,) = parameter_lines(SimpleNamespace(preset=shop), None)
     assert "assumed" not in str(said)
-    said, assumed = map(str, _parameters(SimpleNamespace(preset=shop), {"capacity"}))
+    said, assumed = map(str, parameter_lines(SimpleNamespace(preset=shop), {"capacity"}))
     assert said == "With capacity 20."
     assert assumed.startswith("Not given, and assumed: ")
 

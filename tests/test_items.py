@@ -56,7 +56,7 @@ def test_each_item_has_a_folder_and_a_row(shop):
     here, printed = shop
     out, rows = here / "results" / "inventory", table(here)
     assert sorted(path.name for path in out.iterdir()) == ["4-1-pt", "B", "items.csv", "summary.md"]
-    names = "agent.npz comparison.csv inputs.json law.csv page.html policy.csv summary.md"
+    names = "agent.npz comparison.csv inputs.json law.csv model.json page.html policy.csv summary.md"
     assert " ".join(sorted(path.name for path in (out / "B").iterdir())) == names
     assert list(rows)[:2] == ["7", "short"]  # what was refused stands first
     row = next(i for i, line in enumerate(items()) if line.endswith(",-5")) + 2

@@ -6,7 +6,9 @@ from scipy import stats
 
 from ucbf.laws.levels import Levels, LevelSettings
 
-ONE = LevelSettings(discounts=(0.5,), variance_discount=0.8, freedom=4.0, spread=0.5, forgetting=0.9, rate=1.0)
+ONE = LevelSettings(
+    discounts=(0.5,), variance_discount=0.8, freedom=4.0, spread=0.5, forgetting=0.9, fade=0.19
+)  # √0.81 = 0.9
 
 
 def test_two_demands_by_hand():
@@ -20,10 +22,11 @@ def test_two_demands_by_hand():
     assert state.freedom[0] == pytest.approx(4.2)
     assert state.behind[0] == 1.5
     assert state.mean[0] == 14
-    # log: e = log(17 / 11), scatter 0.8 * 4 * 0.25 + e^2 / 2
-    e = math.log(17 / 11)
-    assert state.mean[1] == pytest.approx(math.log(11) + e / 1.5)
-    assert state.scatter[1] == pytest.approx(0.8 + e * e / 2)
+    # roots: variance 0.5^2 * 8 / 4 = 0.5 worth 4 errors; 0.9 sqrt(11) is expected,
+    # e = sqrt(17) - 0.9 sqrt(11), scatter 0.8 * 4 * 0.5 + e^2 / 2
+    e = math.sqrt(17) - 0.9 * math.sqrt(11)
+    assert state.mean[1] == pytest.approx(0.9 * math.sqrt(11) + e / 1.5)
+    assert state.scatter[1] == pytest.approx(1.6 + e * e / 2)
 
 
 def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
@@ -31,8 +34,9 @@ def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
     levels.add(10)
     levels.add(16)
     raw = stats.t.pdf(16, 4, loc=10, scale=math.sqrt(32))
-    log = stats.t.pdf(math.log(17), 4, loc=math.log(11), scale=math.sqrt(0.5)) / 17
-    assert levels.weights == pytest.approx([raw / (raw + log), log / (raw + log)])
+    # roots: squared scale 0.5 * (1 + 1); a step of d is 1 / (2 sqrt(17)) of the root
+    root = stats.t.pdf(math.sqrt(17), 4, loc=0.9 * math.sqrt(11), scale=1.0) / (2 * math.sqrt(17))
+    assert levels.weights == pytest.approx([raw / (raw + root), root / (raw + root)])
     assert levels.weights.sum() == pytest.approx(1)
 
 
@@ -60,24 +64,45 @@ def test_a_path_by_hand():
     assert path[1] == pytest.approx(min(20, 10 + 0.5 * sigma + 2 * 0.32 / 0.6 * sigma + 0.25 * sigma))
 
 
+def test_a_path_of_roots_by_hand():
+    settings = LevelSettings(discounts=(0.36,), freedom=2.0, spread=0.5, drift=0.5, ceiling=2.0, fade=0.19)
+    levels = Levels(settings, scale=8.0)
+    levels.add(15)
+    # the root is sqrt(1 + 15) = 4, its variance 0.5^2 * 8 / 4 = 0.5; root of chi as above
+    sigma = math.sqrt(0.5) / (11 / 9) ** 1.5
+    path = levels.paths([0.99], np.array([[1.0, 0.5, 9.0, -1.0, 2.0, 0.25]]))[0]
+    # 0.9 of the level 4 + 0.5 sigma is left in the first step; 0.81 in the second, which drifts
+    level = 4 + 0.5 * sigma
+    assert path[0] == pytest.approx((0.9 * level - sigma) ** 2 - 1)
+    assert path[1] == pytest.approx((0.81 * level + (2 * 0.32 / 0.6 + 0.25) * sigma) ** 2 - 1)
+    # a root below 0 is a demand of 0, not its square
+    assert levels.paths([0.99], np.array([[1.0, 0.0, 0.0, -99.0]]))[0, 0] == 0
+
+
+def faded(y, left):
+    """What each y is worth at the time of the last."""
+    return [left ** (len(y) - 1 - s) * y[s] for s in range(len(y))]
+
+
 def literal(demands, settings, scale):
     """The log-likelihoods of every level from the formulas, each step from the whole past."""
     weights = []
-    for logarithmic in (False, True):
+    for rooted in (False, True):
         for delta in settings.discounts:
-            y = [math.log(1 + d) if logarithmic else d for d in demands]
-            guess = settings.spread if logarithmic else settings.spread * scale
+            y = [math.sqrt(1 + d) if rooted else d for d in demands]
+            guess = settings.spread * (math.sqrt(scale) / 2 if rooted else scale)
+            left = math.sqrt(1 - settings.fade) if rooted else 1.0
             total = 0.0
             errors = []
             for t in range(1, len(y)):
                 old = [delta ** (t - 1 - s) for s in range(t)]
-                mean, n = np.dot(old, y[:t]) / sum(old), sum(old)
+                mean, n = left * np.dot(old, faded(y[:t], left)) / sum(old), sum(old)
                 fade = [settings.variance_discount ** (t - 1 - s) for s in range(1, t)]
                 first = settings.variance_discount ** (t - 1) * settings.freedom
                 freedom = first + sum(fade)
                 variance = (first * guess**2 + np.dot(fade, errors)) / freedom
                 density = stats.t.logpdf(y[t], freedom, loc=mean, scale=math.sqrt(variance * (1 + 1 / n)))
-                total = settings.forgetting * total + settings.rate * (density - (y[t] if logarithmic else 0))
+                total = settings.forgetting * total + density - (math.log(2 * y[t]) if rooted else 0)
                 errors.append((y[t] - mean) ** 2 / (1 + 1 / n))
             weights.append(total)
     return np.array(weights)

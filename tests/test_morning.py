@@ -679,7 +679,21 @@ def test_a_file_of_stocks(shop, tmp_path):
 def test_the_morning_from_the_shell(tmp_path):
     lines = [f"{day},{int(n)}" for day, n in zip(daily().times.astype("datetime64[D]"), daily().values, strict=True)]
     (tmp_path / "sales.csv").write_text("date,units\n" + "\n".join(lines) + "\n")
-    done = run("learn", "inventory", "--demand", "sales.csv", "--order-cost", 5, "--out", "shop", cwd=tmp_path)
+    done = run(
+        "learn",
+        "inventory",
+        "--demand",
+        "sales.csv",
+        "--order-cost",
+        5,
+        "--price",
+        9,
+        "--unit-cost",
+        4,
+        "--out",
+        "shop",
+        cwd=tmp_path,
+    )
     assert "agent.npz, model.json" in done.stdout
     told = run("act", "shop", "--stock", 3, cwd=tmp_path).stdout.splitlines()
     assert told[0].startswith("2024-10-07 (Mon), stock 3: order ")

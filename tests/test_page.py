@@ -15,7 +15,7 @@ import commands
 import ucbf
 from ucbf import advice, data, figures
 from ucbf.advice.judging import FEWEST_EPISODES
-from ucbf.advice.sections import Compared, Judgement, Line, Rules, _checks, _source, _verdict
+from ucbf.advice.sections import Compared, Judgement, Line, Rules, check_lines, source_line, verdict_on
 from ucbf.systems import Inventory, Queue
 
 EVIL = "<script>alert(1)</script>"
@@ -188,7 +188,19 @@ def test_names_of_the_user_are_escaped(tmp_path):
     days = np.datetime64("2024-01-01") + np.arange(70)
     rows = "".join(f"{day},{n:g}\n" for day, n in zip(days, poisson(K=10).ravel(), strict=True))
     (tmp_path / "a&b <i>.csv").write_text(f"date,{EVIL}\n{rows}")
-    commands.ucbf("learn", "inventory", "--demand", "a&b <i>.csv", "--out", "new", cwd=tmp_path)
+    commands.ucbf(
+        "learn",
+        "inventory",
+        "--demand",
+        "a&b <i>.csv",
+        "--price",
+        "9",
+        "--unit-cost",
+        "4",
+        "--out",
+        "new",
+        cwd=tmp_path,
+    )
     page = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "<i>" not in page
@@ -210,11 +222,15 @@ def test_the_page_is_written_last_and_whole(tmp_path, monkeypatch):
         whole(path, content)
 
     monkeypatch.setattr(learn_files, "write_whole", recorded)
-    done = commands.ucbf("learn", "inventory", "--demand", "d.csv", "--out", "new", cwd=tmp_path)
+    done = commands.ucbf(
+        "learn", "inventory", "--demand", "d.csv", "--price", "9", "--unit-cost", "4", "--out", "new", cwd=tmp_path
+    )
     assert written[-2:] == ["summary.md", "page.html"]
     assert "written to new: summary.md, page.html, policy.csv" in done.stdout
     pages = [(tmp_path / "new" / "page.html").read_bytes()]
-    commands.ucbf("learn", "inventory", "--demand", "d.csv", "--out", "new", cwd=tmp_path)
+    commands.ucbf(
+        "learn", "inventory", "--demand", "d.csv", "--price", "9", "--unit-cost", "4", "--out", "new", cwd=tmp_path
+    )
     pages.append((tmp_path / "new" / "page.html").read_bytes())
     assert pages[0] == pages[1]
 
@@ -229,17 +245,17 @@ def judged(n, *rules):
 
 def test_the_verdict_is_one_line():
     n = FEWEST_EPISODES
-    assert _verdict(judged(0), 0) == "Not judged: all episodes were learned from."
+    assert verdict_on(judged(0), 0) == "Not judged: all episodes were learned from."
     few = judged(n - 1, ("myopic", -2, -1))
-    assert _verdict(few, 2) == "Not settled: 7 episodes followed, too few to judge by. 2 things to read first."
+    assert verdict_on(few, 2) == "Not settled: 7 episodes followed, too few to judge by. 2 things to read first."
     worse = judged(n, ("myopic", 1, 2), ("base-stock", 0, 2), ("still learning", -2, -1))
-    assert _verdict(worse, 0) == "No simple rule did better in the 8 episodes that followed; 1 of 2 did worse."
+    assert verdict_on(worse, 0) == "No simple rule did better in the 8 episodes that followed; 1 of 2 did worse."
     even = judged(n, ("myopic", -2, 0))
     said = "No simple rule did better in the 8 episodes that followed; none of 1 did worse. 1 thing to read first."
-    assert _verdict(even, 1) == said
+    assert verdict_on(even, 1) == said
     better = judged(n, ("base-stock", -3, -1), ("myopic", -2, 0))
     said = "Do not use it as it is: base-stock, a simple rule, did better in the 8 episodes that followed."
-    assert _verdict(better, 0) == said
+    assert verdict_on(better, 0) == said
 
 
 def test_the_rows_are_accounted_for():
@@ -251,12 +267,12 @@ def test_the_rows_are_accounted_for():
     series = data.Series(values.ravel(), times, "units", "shop.csv", filled=filled)
     training, test = data.episodes(series, 7).split(0.7)
     found = SimpleNamespace(training=training, test=test)
-    assert _source(found) == "Read from shop.csv: rows from 2024-01-01 to 2024-03-10."
-    assert _checks(found) == ("3 values filled in.", "1 value far from all others.")
+    assert source_line(found) == "Read from shop.csv: rows from 2024-01-01 to 2024-03-10."
+    assert check_lines(found) == ("3 values filled in.", "1 value far from all others.")
     training, test = weeks(poisson(K=10)).split(0.7)
     found = SimpleNamespace(training=training, test=test)
-    assert _source(found) == "Read from memory."
-    assert _checks(found) == ("No value filled in.", "No value far from all others.")
+    assert source_line(found) == "Read from memory."
+    assert check_lines(found) == ("No value filled in.", "No value far from all others.")
 
 
 # -- in a browser -----------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
+"""Orders over sampled futures: brute force, hand-made paths, the terms of a store, and a store that is run on."""
+
 import itertools
 
 import numpy as np
 import pytest
 
 import ucbf
-from ucbf.kernels.rolling import Rollout, projected, sized, step_value, target, value
-from ucbf.rolling import Rolling, best_order, plain_terms, terms_of
+from ucbf.kernels.rolling import projected, projected_now, sized, step_value, target, value
+from ucbf.rolling import Rolling, best_order, plain_terms, rollout, terms_of
 from ucbf.suppliers import Belief, Supplier
 
 
@@ -57,18 +59,56 @@ def test_the_value_of_a_path_by_hand():
     # step 0: 2 + 3 = 5, sells 4, keeps 1: 3 * 4 - 1 = 11
     # step 1: projected for step 2: 1 + 1 - 2 = 0, orders 5; 1 + 1 arrives = 2, sells 2: 6
     # step 2: 5 arrive, sells 5: 15
-    found = certain(1)
-    rollout = Rollout(
-        shelf=np.array([2.0]), quantities=np.array([3.0]), ages=np.array([1]), demand=np.array([[4.0, 2.0, 5.0]]),
-        fates=found.fates([1], 3, np.zeros(1), np.zeros((1, 4))), kept=np.array([1]), arrivals=found.arrivals(),
-        mean=np.array([4.0, 2.0, 5.0]), lag=1, batch=0.0,
-        terms=plain_terms(3.0, 1.0),
-    )  # fmt: skip
-    assert value(rollout, 1.0, 1.0) == pytest.approx(11 + 6 + 15)
+    r = rollout(
+        np.array([2.0]),
+        [3.0],
+        [1],
+        certain(1),
+        np.array([[4.0, 2.0, 5.0]]),
+        np.zeros(1),
+        np.zeros((1, 4)),
+        plain_terms(3.0, 1.0),
+    )
+    assert value(r, 1.0, 1.0) == pytest.approx(11 + 6 + 15)
     # first order 3: step 1 has 1 + 3, keeps 2 (cost 2); projected 2, so that step 1 orders 3
-    assert value(rollout, 3.0, 1.0) == pytest.approx(11 + 6 - 2 + 15)
+    assert value(r, 3.0, 1.0) == pytest.approx(11 + 6 - 2 + 15)
     # nothing ordered: 2 + 3 - 4 = 1 before the demand of step 1
-    assert projected(rollout, 0, 0, 2.0, np.zeros(1), 1) == pytest.approx(1)
+    assert projected_now(r, 1) == pytest.approx(1)
+
+
+def test_what_open_and_placed_orders_are_expected_to_bring_by_hand():
+    # lags 0, 1, 2 or never: 0.2, 0.4, 0.2, 0.2. The promise (1) is not kept. An open order of 10, age 1, leaves
+    # 0.4 0.2 | 0.2 of 0.8: now 0.5, in a step 0.25. Of age 2, it leaves 0.2 | 0.2: 0.5.
+    belief = Belief(1, 0.0, np.array([0.2, 0.4, 0.2, 0.0, 0.0, 0.2]))
+    # path 0: 0.9 of what is left: never. Path 1: 0.6: lag 2, in step 1. The order of step 0: 0.9, never; 0.5, lag 1.
+    # Path 2: 0.3: lag 1, it comes in step 0, and nothing more is hoped for in step 1.
+    draws = np.array([[0.9, 0.9, 0.0], [0.6, 0.5, 0.0], [0.3, 0.9, 0.0]])
+    r = rollout(np.array([3.0]), [10.0], [1], belief, np.full((3, 2), 4.0), np.zeros(3), draws, plain_terms(3.0, 1.0))
+    assert r.lag == 1
+    assert r.brought.tolist() == [[0, 0], [0, 10], [10, 0]]
+    assert r.hoped[:, 0] == pytest.approx(np.array([[5, 2.5], [5, 2.5], [5, 2.5]]))
+    assert r.hoped[:, 1] == pytest.approx(np.array([[5, 0], [5, 0], [0, 0]]))
+    assert projected_now(r, 0) == pytest.approx(3 + 5 - 4 + 2.5)
+    # in step 1 of either path, stock 1, an order of 8 placed in step 0 has not come: 0.4 0.2 | 0.2, now 4, then 2
+    assert projected(r, 0, 1, 1.0, np.array([8.0, 0.0])) == pytest.approx(1 + 5 + 4 - 4 + 2)
+    assert projected(r, 1, 1, 1.0, np.array([8.0, 0.0])) == pytest.approx(1 + 5 + 4 - 4 + 2)
+
+
+def test_one_path_in_so_many_is_valued():
+    r = rollout(
+        np.array([2.0]),
+        [],
+        [],
+        certain(0),
+        np.array([[1.0], [2.0], [3.0], [4.0]]),
+        np.zeros(4),
+        np.zeros((4, 1)),
+        plain_terms(3.0, 1.0),
+    )
+    # nothing ordered: sells 1 and keeps 1, then 2, 2, 2; of every second path, the second and the fourth
+    assert value(r, 0.0, 1.0) == pytest.approx((3 - 1 + 6 + 6 + 6) / 4)
+    assert value(r, 0.0, 1.0, 2) == pytest.approx(6)
+    assert value(r, 1.0, 1.0, 2) == pytest.approx((6 - 1 + 9) / 2)
 
 
 def test_an_order_that_may_never_come_is_not_relied_upon():
@@ -144,16 +184,10 @@ def test_last_in_first_out_sells_what_is_fresh():
 def test_what_is_left_and_under_way_after_the_last_step_is_worth_its_cost():
     # lag 2, two steps: stock 10, nothing asked for; 12 ordered now come after the end.
     terms, found = terms_of(STORE), certain(2)
-    rollout = Rollout(
-        shelf=np.array([10.0]), quantities=np.zeros(0), ages=np.zeros(0, np.int64), demand=np.zeros((1, 2)),
-        fates=found.fates([], 2, np.zeros(1), np.zeros((1, 2))), kept=np.array([1]), arrivals=found.arrivals(),
-        mean=np.zeros(2), lag=2, batch=0.0, terms=terms,
-    )  # fmt: skip
+    paths = rollout(np.array([10.0]), [], [], found, np.zeros((1, 2)), np.zeros(1), np.zeros((1, 2)), terms)
     # holding 2 * 5, the order 36 + 5, and 3 * (10 + 12) at the end
-    assert value(rollout, 12.0, 1.0) == -10 - 41 + 66
-    assert target(rollout._replace(mean=np.array([1.0, 2.0, 4.0, 8.0])), 0, 0.5) == 0.5 * (
-        4 + 8
-    )  # until the next review
+    assert value(paths, 12.0, 1.0) == -10 - 41 + 66
+    assert target(paths._replace(mean=np.array([1.0, 2.0, 4.0, 8.0])), 0, 0.5) == 0.5 * (4 + 8)  # until the next review
 
 
 def test_between_reviews_nothing_is_ordered():

@@ -39,6 +39,7 @@ from ucbf.planning import optimal as optimal
 from ucbf.playing import replay as replay
 from ucbf.playing import train as train
 from ucbf.policies import Policy as Policy
+from ucbf.rolling import Rolling as Rolling
 from ucbf.rule_reading import Words as Words
 from ucbf.run import Run as Run
 from ucbf.simulation import simulate as simulate

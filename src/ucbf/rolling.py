@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real, whole
-from ucbf.kernels.rolling import Rollout, Terms, search
+from ucbf.kernels.rolling import Rollout, Terms, count_open, search
 from ucbf.laws.levels import Levels
 from ucbf.suppliers import Belief, Supplier, believe
 from ucbf.systems.inventory import Inventory
 
 Floats = NDArray[np.float64]
-BEYOND = 5  # steps looked ahead after the one in which an order is promised
+BEYOND = 3  # steps looked ahead after the one in which an order is promised
+EVERY = 4  # one path in so many is enough to choose the cover
 COVERS = tuple(round(0.4 + 0.2 * i, 1) for i in range(10))  # 0.4, 0.6, ..., 2.2
 
 
@@ -75,23 +76,38 @@ def best_order(
     stock = np.atleast_1d(np.asarray(shelf, float))
     if len(stock) != max(terms.life, 1):
         raise ValueError(f"shelf has {len(stock)} entries; give {max(terms.life, 1)}: one for each step that it keeps")
-    mean = paths.mean(axis=0)
+    r = rollout(stock, quantities, ages, belief, paths, told, draws, terms)
+    every = min(EVERY, len(paths))
+    first = max(terms.grain, step * float(r.mean[0]))
+    quantity, cover, value = search(r, np.asarray(covers, float), first, every)
+    return Order(float(quantity), float(cover), float(value))
+
+
+def rollout(
+    shelf: Floats, quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: Floats,
+    hypothesis: Floats, uniforms: Floats, terms: Terms,
+) -> Rollout:  # fmt: skip
+    """The paths that :func:`best_order` searches over, with what is the same for every candidate."""
+    n, lag, mean = demand.shape[1], int(belief.expected_lag() + 0.5), demand.mean(axis=0)
     dear = 2 * terms.order_cost * float(mean.mean()) / terms.holding if terms.holding > 0 else 0.0
-    rollout = Rollout(
-        shelf=stock,
+    r = Rollout(
+        shelf=shelf,
         quantities=np.asarray(quantities, float),
         ages=np.asarray(ages, np.int64),
-        demand=paths,
-        fates=belief.fates(ages, paths.shape[1], told, draws),
-        kept=(told < belief.kept).astype(np.int64),
+        demand=demand,
+        fates=belief.fates(ages, n, hypothesis, uniforms),
+        kept=(hypothesis < belief.kept).astype(np.int64),
+        promised=belief.promised,
         arrivals=belief.arrivals(),
         mean=mean,
-        lag=int(belief.expected_lag() + 0.5),
+        lag=lag,
+        brought=np.empty((len(demand), n)),
+        hoped=np.empty((len(demand), n, lag + 1)),
         batch=dear**0.5,
         terms=terms,
     )
-    quantity, cover, value = search(rollout, np.asarray(covers, float), max(terms.grain, step * float(mean[0])))
-    return Order(float(quantity), float(cover), float(value))
+    count_open(r)
+    return r
 
 
 def plain_terms(profit: float, holding: float) -> Terms:

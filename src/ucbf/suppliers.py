@@ -120,11 +120,10 @@ def believe(supplier: Supplier, lags: Sequence[int], ages: Sequence[int]) -> Bel
     for lag in lags:
         came[min(lag, m - 1)] += 1
     post = prior / prior.sum()
+    of_age = np.bincount(np.minimum(np.asarray(ages, np.int64), m), minlength=m + 1)
     for _ in range(ROUNDS):
-        shared = came.copy()
-        for age in ages:
-            left = slice(min(age, m), None)
-            shared[left] += post[left] / post[left].sum()
+        left = np.cumsum(post[::-1])[::-1]  # P(lag >= age)
+        shared = came + post * np.cumsum(of_age / left)
         post = shared / shared.sum()
     return Belief(promised, _kept(supplier, lags, ages, post), post)
 

@@ -41,9 +41,12 @@ class Rollout(NamedTuple):
     demand: Floats  # [N, n]
     fates: Ints  # [N, O + n] the step in which each open order, and one placed in each step, comes; never: -1
     kept: Ints  # [N] 1: on this path the supplier keeps the promise
+    promised: int  # lead time
     arrivals: Floats  # [2, M + 1, M + 1] given kept, age, periods from now: the probability of coming then
     mean: Floats  # [n] expected demand
     lag: int  # the rule looks this far ahead
+    brought: Floats  # [N, n] what open orders bring in each step
+    hoped: Floats  # [N, n, lag + 1] what they are expected in step j to bring k steps later, if they have not come
     batch: float  # and orders at least so much, where orders are dear
     terms: Terms
 
@@ -106,26 +109,61 @@ def step_value(terms: Terms, shelf: Floats, order: float, demand: float) -> floa
 
 
 @compiled
-def projected(r: Rollout, i: int, j: int, stock: float, placed: Floats, kept: int) -> float:
-    """The stock expected in step j + lag before its demand, if nothing is ordered in step j of path i.
+def count_open(r: Rollout) -> None:
+    """Fill ``brought`` and ``hoped``: they are the same whatever is ordered from now on."""
+    last = r.arrivals.shape[1] - 1
+    r.brought[:] = 0
+    r.hoped[:] = 0
+    for i in range(len(r.demand)):
+        for o in range(len(r.quantities)):
+            comes = r.fates[i, o]
+            if 0 <= comes < r.brought.shape[1]:
+                r.brought[i, comes] += r.quantities[o]
+            for j in range(r.hoped.shape[1]):
+                age = r.ages[o] + j
+                if age <= last and (j == 0 or comes < 0 or comes >= j):
+                    for k in range(r.hoped.shape[2]):
+                        r.hoped[i, j, k] += r.arrivals[r.kept[i], age, k] * r.quantities[o]
 
-    Expected arrivals are added and expected demand is sold step by step, never below 0 where customers do not wait: van
-    Jaarsveld and Arts (2024).
+
+@compiled
+def sold_off(r: Rollout, x: float, j: int) -> float:
+    """What is left of x after the demand expected in step j: never below 0, where customers do not wait."""
+    left: float = x - (r.mean[j] if j < len(r.mean) else 0.0)
+    return left if r.terms.waits else max(0.0, left)
+
+
+@compiled
+def projected_now(r: Rollout, kept: int) -> float:
+    """The stock expected in step lag before its demand, if nothing is ordered now: van Jaarsveld and Arts (2024).
+
+    Expected arrivals are added and expected demand is sold step by step.
     """
-    last, n_open = r.arrivals.shape[1] - 1, len(r.quantities)
-    x = stock
+    last, x = r.arrivals.shape[1] - 1, float(r.shelf.sum())
     for k in range(r.lag + 1):
-        for o in range(n_open):
-            age = r.ages[o] + j
-            if age <= last and (j == 0 or r.fates[i, o] < 0 or r.fates[i, o] >= j):
-                x += r.arrivals[kept, age, k] * r.quantities[o]
-        for o in range(j):
-            if j - o <= last and (r.fates[i, n_open + o] < 0 or r.fates[i, n_open + o] >= j):
-                x += r.arrivals[kept, j - o, k] * placed[o]
+        for o in range(len(r.quantities)):
+            if r.ages[o] <= last:
+                x += r.arrivals[kept, r.ages[o], k] * r.quantities[o]
         if k < r.lag:
-            x -= r.mean[j + k] if j + k < len(r.mean) else 0.0
-            if not r.terms.waits:
-                x = max(0.0, x)
+            x = sold_off(r, x, k)
+    return x
+
+
+@compiled
+def projected(r: Rollout, i: int, j: int, stock: float, placed: Floats) -> float:
+    """The same in step j + lag, if nothing is ordered in step j of path i; placed [j] are the orders before."""
+    last, n_open, x = r.arrivals.shape[1] - 1, len(r.quantities), stock
+    for k in range(r.lag + 1):
+        x += r.hoped[i, j, k]
+        if r.kept[i]:
+            if 0 <= j + k - r.promised < j:
+                x += placed[j + k - r.promised]
+        else:
+            for o in range(max(0, j - last), j):
+                if r.fates[i, n_open + o] < 0 or r.fates[i, n_open + o] >= j:
+                    x += r.arrivals[0, j - o, k] * placed[o]
+        if k < r.lag:
+            x = sold_off(r, x, j + k)
     return x
 
 
@@ -141,8 +179,8 @@ def target(r: Rollout, j: int, cover: float) -> float:
 @compiled
 def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Floats, i: int) -> float:
     """Reward of path i if ``first`` is ordered now and later stock is projected to cover · mean demand."""
-    n, n_open, total, kept, terms = r.demand.shape[1], len(r.quantities), 0.0, r.kept[i], r.terms
-    top = len(shelf) - 1
+    n, n_open, total, terms, top = r.demand.shape[1], len(r.quantities), 0.0, r.terms, len(shelf) - 1
+    comes = 1.0 if r.kept[i] else max(r.arrivals[0, 0].sum(), 1e-9)
     for k in range(top + 1):
         shelf[k] = r.shelf[k]
     for j in range(n):
@@ -153,15 +191,11 @@ def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Fl
             stock = 0.0
             for k in range(top + 1):
                 stock += shelf[k]
-            short = (target(r, j, cover) - projected(r, i, j, stock, placed, kept)) / max(
-                r.arrivals[kept, 0].sum(), 1e-9
-            )
+            short = (target(r, j, cover) - projected(r, i, j, stock, placed)) / comes
             if short > 0:
                 order = sized(terms, max(short, r.batch))
         placed[j] = order
-        for o in range(n_open):
-            if r.fates[i, o] == j:
-                shelf[top] += r.quantities[o]
+        shelf[top] += r.brought[i, j]
         for o in range(j + 1):
             if r.fates[i, n_open + o] == j:
                 shelf[top] += placed[o]
@@ -177,40 +211,43 @@ def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Fl
 
 
 @compiled
-def value(r: Rollout, first: float, cover: float) -> float:
-    """Mean reward over the paths."""
-    placed, shelf, total = np.zeros(r.demand.shape[1]), np.zeros(len(r.shelf)), 0.0
-    for i in range(len(r.demand)):
+def value(r: Rollout, first: float, cover: float, every: int = 1) -> float:
+    """Mean reward over the paths, or over one in ``every`` of them."""
+    placed, shelf, total, count = np.zeros(r.demand.shape[1]), np.zeros(len(r.shelf)), 0.0, 0
+    for i in range(every // 2, len(r.demand), every):
         total += path_value(r, first, cover, placed, shelf, i)
-    return total / len(r.demand)
+        count += 1
+    return total / count
 
 
 @compiled
-def search(r: Rollout, covers: Floats, step: float) -> tuple[float, float, float]:
+def search(r: Rollout, covers: Floats, step: float, every: int) -> tuple[float, float, float]:
     """The best first order, the cover it was found with, and its value.
 
-    First the cover whose rule, used now as well, is best; then the order alone, in steps that shrink until they are
-    below a pack, and none at all.
+    First the cover whose rule, used now as well, is best over one in ``every`` paths; then the order alone, over all,
+    in steps that shrink until they are below a pack, and none at all.
     """
-    terms, share, none = r.terms, r.kept.mean(), np.zeros(1)
-    stock = r.shelf.sum()
-    x = share * projected(r, 0, 0, stock, none, 1) + (1 - share) * projected(r, 0, 0, stock, none, 0)
+    terms, share = r.terms, r.kept.mean()
+    x = share * projected_now(r, 1) + (1 - share) * projected_now(r, 0)
     comes = max(share * r.arrivals[1, 0].sum() + (1 - share) * r.arrivals[0, 0].sum(), 1e-9)
     best, cover, most = 0.0, covers[0], -np.inf
     for c in covers:
         short = (target(r, 0, c) - x) / comes
         first = sized(terms, max(short, r.batch)) if short > 0 and terms.since == 0 else 0.0
-        v = value(r, first, c)
+        v = value(r, first, c, every)
         if v > most:
             best, cover, most = first, c, v
+    most = value(r, best, cover)
     if terms.since != 0:
         return 0.0, cover, most
     while step >= terms.grain:
         moved = False
         for side in (-1.0, 1.0):
             first = sized(terms, best + side * step)
+            if first == best:
+                continue
             v = value(r, first, cover)
-            if first != best and v > most + 1e-9:
+            if v > most + 1e-9:
                 best, most, moved = first, v, True
                 break
         if not moved:

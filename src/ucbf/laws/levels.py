@@ -1,7 +1,7 @@
-"""A forecast of demand whose level drifts: a mixture of discounted levels, on the raw and on the log scale.
+"""A forecast of demand whose level drifts: a mixture of discounted levels, of demands and of their roots.
 
-Each level forgets at its own rate. What it says of the next demand is Student's t; its weight is the likelihood of
-what came, older steps counting less. Nothing is fitted beforehand.
+Each level forgets at its own rate; those of roots also fade a little. What a level says of the next demand is
+Student's t; its weight is the likelihood of what came, older steps counting less. Nothing is fitted beforehand.
 
 >>> import numpy as np
 >>> levels = Levels()
@@ -37,9 +37,9 @@ class LevelSettings:
     discounts         of the levels, each used on both scales
     variance_discount what a squared error counts for one step later
     freedom           how many errors the first guess of the variance is worth
-    spread            that guess: standard deviation / mean, or standard deviation of the logarithm
+    spread            that guess: standard deviation / mean
     forgetting        what a log-likelihood counts for one step later
-    rate              power of the likelihood in the weights; below 1: levels share more evenly
+    fade              share of a demand that is gone one step later, in the levels of roots
     drift             how much of the drift that a discount implies a path carries on with
     ceiling           the largest demand drawn, as a multiple of the largest seen
     """
@@ -49,7 +49,7 @@ class LevelSettings:
     freedom: float = 2.0
     spread: float = 0.4
     forgetting: float = 0.95
-    rate: float = 0.6
+    fade: float = 0.01
     drift: float = 0.5
     ceiling: float = 3.0
 
@@ -62,6 +62,7 @@ class LevelSettings:
         real("freedom", self.freedom, 0, open_low=True)
         real("spread", self.spread, 0, open_low=True)
         real("forgetting", self.forgetting, 0, 1)
+        real("fade", self.fade, 0, 1)
 
 
 class Levels:
@@ -72,7 +73,7 @@ class Levels:
     settings
         Discounts and first guesses.
     scale
-        Size of a usual demand, for the first guess of the raw variance; None: the first demand.
+        Size of a usual demand, for the first guess of the variance; None: the first demand.
     """
 
     def __init__(self, settings: LevelSettings | None = None, scale: float | None = None) -> None:
@@ -81,8 +82,9 @@ class Levels:
         self.seen = 0
         n = len(self.settings.discounts)
         self.state = LevelsState(
-            logarithmic=np.repeat([0, 1], n).astype(np.int64),
+            rooted=np.repeat([0, 1], n).astype(np.int64),
             discount=np.tile(np.asarray(self.settings.discounts, float), 2),
+            keeps=np.repeat([1.0, np.sqrt(1 - self.settings.fade)], n),
             mean=np.zeros(2 * n),
             behind=np.zeros(2 * n),
             scatter=np.zeros(2 * n),
@@ -95,17 +97,19 @@ class Levels:
         """Take in the next demand, 0 or more."""
         demand = real("demand", demand, 0)
         if self.seen == 0:
-            guess = self.settings.spread * max(1.0, demand if self.scale is None else self.scale)
-            raw = self.settings.freedom * guess**2
-            log = self.settings.freedom * self.settings.spread**2
-            self.state.scatter[:] = np.where(self.state.logarithmic == 1, log, raw)
+            usual = max(1.0, demand if self.scale is None else self.scale)
+            raw, root = (
+                (self.settings.spread * usual) ** 2,
+                self.settings.spread**2 * usual / 4,
+            )  # sd of √d: sd / 2√mean
+            self.state.scatter[:] = self.settings.freedom * np.where(self.state.rooted == 1, root, raw)
         s = self.settings
-        take_in(self.state, demand, self.seen == 0, s.variance_discount, s.forgetting, s.rate)
+        take_in(self.state, demand, self.seen == 0, s.variance_discount, s.forgetting)
         self.seen += 1
 
     @property
     def weights(self) -> Floats:
-        """[K] the probability of each level: the raw ones first, then the logarithmic ones."""
+        """[K] the probability of each level: those of demands first, then those of roots."""
         odds = np.exp(self.state.weight - self.state.weight.max())
         return np.asarray(odds / odds.sum())
 
