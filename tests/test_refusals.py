@@ -11,8 +11,8 @@ import pytest
 import ucbf
 from ucbf import data
 from ucbf.advice import suggested_parameters
+from ucbf.advice.model_file import _slug
 from ucbf.checks import integers
-from ucbf.cli.learn_files import _slug
 from ucbf.cli.parameters import given_parameters
 from ucbf.cli.prices import prices_by_episode
 from ucbf.errors import UserError, in_a_line
