@@ -140,6 +140,15 @@ def test_how_often_the_advice_was_followed(shop):
     assert [record["advised"] for record in records] == [first, second]
 
 
+def test_what_comes_of_not_following_is_told_from_chance(shop):
+    rows = happened(60)  # orders at random, demand as it was learned
+    take_in(follow(shop), rows)
+    now = follow(shop).status()
+    assert now.high < 0
+    assert now.is_as_planned
+    assert "that the advice was not followed explains it" in str(now)
+
+
 def test_an_interval_covers_the_difference_as_often_as_it_says(original):
     """Where days are as they were learned, the plan is right, and the advice is followed, only chance is left."""
     from ucbf.following.accounts import account, learned_plan, read_step

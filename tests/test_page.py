@@ -18,6 +18,7 @@ from ucbf.advice.judging import FEWEST_EPISODES
 from ucbf.advice.sections import Compared, Judgement, Line, Rules, check_lines, source_line, verdict_on
 from ucbf.systems import Inventory, Queue
 
+PRICES = ["--price", "9", "--unit-cost", "4"]
 EVIL = "<script>alert(1)</script>"
 INLINE = {"b", "span", "wbr"}
 
@@ -222,15 +223,11 @@ def test_the_page_is_written_last_and_whole(tmp_path, monkeypatch):
         whole(path, content)
 
     monkeypatch.setattr(learn_files, "write_whole", recorded)
-    done = commands.ucbf(
-        "learn", "inventory", "--demand", "d.csv", "--price", "9", "--unit-cost", "4", "--out", "new", cwd=tmp_path
-    )
-    assert written[-2:] == ["summary.md", "page.html"]
+    done = commands.ucbf("learn", "inventory", "--demand", "d.csv", *PRICES, "--out", "new", cwd=tmp_path)
+    assert written[-2:] == ["page.html", "summary.md"]
     assert "written to new: summary.md, page.html, policy.csv" in done.stdout
     pages = [(tmp_path / "new" / "page.html").read_bytes()]
-    commands.ucbf(
-        "learn", "inventory", "--demand", "d.csv", "--price", "9", "--unit-cost", "4", "--out", "new", cwd=tmp_path
-    )
+    commands.ucbf("learn", "inventory", "--demand", "d.csv", *PRICES, "--out", "new", cwd=tmp_path)
     pages.append((tmp_path / "new" / "page.html").read_bytes())
     assert pages[0] == pages[1]
 

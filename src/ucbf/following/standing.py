@@ -42,6 +42,7 @@ class Status:
     expected: float | None  # of the advice, from the same states, the change of the state counted
     low: float | None  # 95 % interval of reward - expected
     high: float | None
+    is_as_planned: bool | None  # whether chance explains the difference to what the plan expected of what was done
     expected_of_an_episode: float  # when it was learned
     unfollowed: float | None  # what doing something else than advised was expected to cost, a step
     followed: int  # steps at which the advice was followed
@@ -97,8 +98,12 @@ class Status:
             return
         verdict = f"too few {self.step_word}s to tell"
         if self.low is not None and self.high is not None and self.steps >= FEWEST:
-            chance = "chance explains it" if self.low <= 0 <= self.high else "chance does not explain it"
-            verdict = f"95 %: {self.low:+.3g} to {self.high:+.3g}; {chance}"
+            why = "chance does not explain it"
+            if self.low <= 0 <= self.high:
+                why = "chance explains it"
+            elif self.is_as_planned:
+                why = "that the advice was not followed explains it"
+            verdict = f"95 %: {self.low:+.3g} to {self.high:+.3g}; {why}"
         yield (
             f"reward: {self.reward:.4g} a {self.step_word}, {self.expected:.4g} expected of the advice from and to "
             f"the same {self.state_name}, difference {self.reward - self.expected:+.3g} ({verdict})"
@@ -190,18 +195,19 @@ def contradicted(controllers: Controllers) -> list[str]:
     return [f"{kind}: {check}" if kind else str(check) for kind, check in found.items() if not check.ok]
 
 
-def _money(accounts: list[Account]) -> dict[str, float | None]:
+def _money(accounts: list[Account]) -> dict[str, Any]:
     """Rewards a step, and by how much they differ from what was expected."""
     if not accounts:
-        return dict.fromkeys(("reward", "expected", "low", "high", "unfollowed"))
+        return dict.fromkeys(("reward", "expected", "low", "high", "is_as_planned", "unfollowed"))
     paid, better, unfollowed = (np.array(column) for column in zip(*accounts, strict=True))
-    reach = half_interval(better)
+    reach, luck = half_interval(better), better - unfollowed
     difference = float(better.mean())
     return {
         "reward": float(paid.mean()),
         "expected": float(paid.mean()) - difference,
         "low": difference - reach if np.isfinite(reach) else None,
         "high": difference + reach if np.isfinite(reach) else None,
+        "is_as_planned": bool(abs(luck.mean()) <= half_interval(luck)),
         "unfollowed": float(unfollowed.mean()),
     }
 
@@ -225,7 +231,7 @@ def _learn_again(follower: Follower, steps: int, last: int, changed: bool) -> st
     enough = int(np.ceil(LEARN_AGAIN * learned))
     due, share = enough - steps, f"{show_count(enough, follower.calendar.step_word)}, half of what was learned from"
     if due <= 0:
-        return f"now, with a series that includes the journal's steps: it holds {share}"
+        return f"now, with a series that includes the journal's steps: it holds at least {share}"
     return f"about {follower.calendar.when(last + due)}, when the journal holds {share}; sooner if something changes"
 
 
