@@ -13,11 +13,7 @@ from ucbf import data
 from ucbf.advice import suggested_parameters
 from ucbf.advice.model_file import _slug
 from ucbf.checks import integers
-<<<<<<< HEAD
 from ucbf.cli.known import with_prices
-from ucbf.cli.learn_files import _slug
-=======
->>>>>>> 3b8c6ebd1f76bf50917f04ef32e97dc49389963d
 from ucbf.cli.parameters import given_parameters
 from ucbf.errors import UserError, in_a_line
 from ucbf.policies import Policy
