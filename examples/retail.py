@@ -2,8 +2,8 @@
 
 The shop buys at 8, sells at 12, pays 150 for every delivery and 0.05 a day for every CD on the shelf; who finds it
 empty buys elsewhere. It learns from the first 70 % of all weeks and is judged by the rest. In the first three months
-the customers were still being won; then sales fell by two thirds. All of the past counts alike, so that the learned
-policy orders far too much, and the page says so first. Run it with ``python examples/retail.py``; from a shell,
+the customers were still being won; then sales fell by two thirds. So what is recent counts more, by a half-life that
+the first weeks themselves choose, and the page says so. Run it with ``python examples/retail.py``; from a shell,
 ``ucbf learn inventory --demand FILE --price 12 --unit-cost 8 --order-cost 150 --holding 0.05`` does it for any file.
 """
 
