@@ -96,7 +96,7 @@ def learn(
         certificate=_certificate(planner, last, p),
         loss=estimated_loss(planner, last, begin, work.done),
         start=begin * preset.unit,
-        agents={name: planner.agent_to_go_on_with(k) for name, k in kinds.items()},
+        agents={name: planner.agent_for(k) for name, k in kinds.items()},
         planner=planner,
     )
 

@@ -85,15 +85,6 @@ class Planner:
         weight = float(self.training.weights.sum())
         return UCBVIf(now.system, law=Recent(half_life=recency.half_life, prior=now.distribution, prior_weight=weight))
 
-    def agent_to_go_on_with(self, k: int) -> UCBVIf:
-        """The same, when it has seen the test episodes of its kind too."""
-        training, agent = self.training, self.agent_for(k)
-        first, kinds = len(training.training_episodes), training.episodes.kinds
-        seen = [i for i in range(first, len(kinds)) if kinds[i] == kinds[k]]
-        if seen:
-            agent.warm_start(training.disturbances[seen])
-        return agent
-
     def expected_value(self, start: int) -> float:
         """The mean reward of an episode from this state; where episodes follow each other, of this episode alone."""
         s = start - self.training.preset_of(0).system.state_offset
