@@ -125,3 +125,30 @@ def test_wrong_arguments_are_refused():
         learn_orders(ucbf.systems.Queue(), weeks(np.ones(70)))
     with pytest.raises(TypeError, match="give what ucbf.data.episodes"):
         learn_orders(SHOP, [1, 2])
+
+
+def test_rows_after_the_last_whole_week_count():
+    series = np.random.default_rng(2).poisson(20, 143).astype(float)
+    series[-3:] = 90
+    found = learn_orders(SHOP, weeks(series))
+    assert found.rolling.t == 143
+    assert found.demands.tolist() == series.tolist()
+    assert found.forecast(1)[0]["mean"] > learn_orders(SHOP, weeks(series[:140])).forecast(1)[0]["mean"] + 10
+
+
+def test_a_lead_time_that_is_too_long_is_refused_at_once():
+    with pytest.raises(ValueError, match="lead_time is 600; rolling orders look at most 60 steps ahead"):
+        learn_orders(SHOP.replace(lead_time=600), weeks(np.ones(140)))
+
+
+def test_words_are_flags_too(tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(84)
+    (tmp_path / "d.csv").write_text("date,units\n" + "".join(f"{day},{5 + i % 4}\n" for i, day in enumerate(days)))
+    flags = ["--demand", "d.csv", "--shelf-life", "3", "--issue", "last", "--price", "9", "--unit-cost", "4"]
+    done = commands.ucbf("learn", "inventory", *flags, "--no-pictures", cwd=tmp_path)
+    assert "issue 'last'" in done.stdout
+    (tmp_path / "shop.toml").write_text('issue = "last"\nshelf_life = 3\nprice = 9\nunit_cost = 4\n')
+    again = commands.ucbf(
+        "learn", "inventory", "--demand", "d.csv", "--config", "shop.toml", "--no-pictures", cwd=tmp_path
+    )
+    assert "issue 'last'" in again.stdout

@@ -85,15 +85,18 @@ def test_the_commands_of_a_morning(folder):
 def test_days_that_are_missing_are_said(folder):
     observe(folder, "--date", "2024-03-13", "--demand", "20")
     said = commands.ucbf("act", folder, "--stock", "5", "--date", "2024-03-15").stdout
-    assert "2024-03-14 is missing: its demand counts as expected" in said
-    refused = commands.ucbf("act", folder, "--stock", "5", "--date", "2024-03-13", check=False)
-    assert refused.returncode == 2
-    assert "is in the journal already" in refused.stderr
+    assert "2024-03-14 is missing: take in what happened" in said
+    for date, why in (("2024-03-13", "is in the journal already"), ("2024-01-05", "is in the series"),
+                      ("2034-01-05", "at most 731 may be missing")):  # fmt: skip
+        refused = commands.ucbf("act", folder, "--stock", "5", "--date", date, check=False)
+        assert refused.returncode == 2
+        assert why in refused.stderr
 
 
 def test_bad_input_is_refused_before_anything_is_written(folder):
     for flags, said in (
         (["--demand", "-3"], "demand is -3"),
+        (["--demand", "500"], "demand is 500, and the largest so far "),
         ([], "--demand not given"),
         (["--demand", "3", "--date", "2024-01-05"], "is in the series that was learned from"),
         (["--demand", "3", "--date", "yesterday"], "not a date that is understood"),
@@ -109,3 +112,41 @@ def test_a_damaged_store_is_refused(folder):
     path.write_text(path.read_text().replace('"lead_time": 2', '"lead_time": 3'))
     with pytest.raises(UserError, match="was changed or damaged"):
         StoreFollower(folder)
+
+
+def test_days_of_which_nothing_is_known_do_not_wear_the_forecast_away(folder):
+    store = StoreFollower(folder)
+    soon, later = (store.act(20, date=date) for date in ("2024-03-11", "2025-03-10"))  # both Mondays
+    assert later.expected == pytest.approx(soon.expected, rel=0.15)
+
+
+def test_what_is_odd_about_a_step_is_said_at_once(folder):
+    said = observe(folder, "--demand", "20", "--order", "7", "--received", "50").stdout
+    assert "order 7 is none that this store has" in said
+    assert "43 came that were not under way" in said
+    assert "taken in" in observe(folder, "--demand", "500", "--unusual").stdout
+    refused = commands.ucbf("act", folder, "--stock", "-5", check=False)
+    assert "customers do not wait" in refused.stderr
+
+
+def test_learning_in_another_way_leaves_nothing_old_to_follow(folder):
+    here = folder.parent
+    plain = ["--price", "9", "--unit-cost", "4", "--no-pictures"]
+    commands.ucbf("learn", "inventory", "--demand", "demand.csv", *plain, "--out", "shop", cwd=here)
+    names = {path.name for path in folder.iterdir()}
+    assert "model.json" in names
+    assert not names & {"store.json", "orders.csv", "forecast.csv"}
+    commands.ucbf("learn", "inventory", "--demand", "demand.csv", *FLAGS, "--out", "shop", cwd=here)
+    names = {path.name for path in folder.iterdir()}
+    assert "store.json" in names
+    assert not names & {"model.json", "agent.npz", "policy.csv", "law.csv"}
+
+
+def test_the_page_and_the_morning_say_the_same(folder):
+    rows = (folder / "orders.csv").read_text().splitlines()
+    stock, order = map(float, rows[4].split(","))
+    store = StoreFollower(folder)
+    store_with_trust = Rolling(store.shop, season=store.store.season)
+    for demand in store.store.demands:
+        store_with_trust.observe(demand)
+    assert store_with_trust.order(stock).quantity == order

@@ -213,6 +213,10 @@ class Rolling:
         self.lags.extend(whole("lag", lag, 0) for lag in lags)
         self.t += 1
 
+    def skip(self) -> None:
+        """Pass over a step of which nothing is known."""
+        self.t += 1
+
     def _factor(self, t: int) -> float:
         return float(self.season[t % len(self.season)])
 

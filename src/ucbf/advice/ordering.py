@@ -21,6 +21,7 @@ from ucbf.systems.inventory import Inventory
 
 Floats = NDArray[np.float64]
 COVERS = np.linspace(0.5, 3.0, 26)  # tried for base-stock levels: multiples of the demand until the next order comes
+MOST_LEAD_TIME = 60  # steps
 MOST_PLAYED = 1500  # steps of the test episodes
 FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
 SHRUNK = 4.0  # episodes that "no season" is worth
@@ -68,7 +69,8 @@ class OrderAdvice:
     season_scores: tuple[
         float, float
     ]  # mean absolute error of the next step in the training episodes, without and with
-    rolling: Rolling = field(repr=False)  # has seen the whole series
+    demands: Floats = field(repr=False)  # of the whole series, from the first episode on
+    rolling: Rolling = field(repr=False)  # has seen them
     played: dict[str, Played] = field(repr=False)  # by policy, in the test episodes
 
     @property
@@ -140,6 +142,11 @@ def learn_orders(
     if not isinstance(episodes, Episodes):
         raise TypeError(f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(...) returns")
     real("train", train, 0, 1, open_low=True)
+    if shop.lead_time > MOST_LEAD_TIME:
+        raise ValueError(
+            f"lead_time is {shop.lead_time}; rolling orders look at most {MOST_LEAD_TIME} steps ahead: cut the series "
+            "into longer steps, weeks in place of days"
+        )
     training, after = episodes.split(train)
     H = episodes.values.shape[1]
     test = after.part(0, min(len(after), max(MOST_PLAYED // H, 1)))
@@ -167,9 +174,12 @@ def learn_orders(
     played = {name: play(shop, demands, len(before), rule, count) for name, rule in rules.items()}
     if not len(demands):
         played = {}
-    for demand in after.values[len(test) :].ravel():
+    tail = episodes.series.values[episodes.begin + episodes.values.size :]  # after the last whole episode
+    rest = np.concatenate([after.values[len(test) :].ravel(), tail])
+    for demand in rest:
         rolling.observe(demand)
-    return OrderAdvice(shop, training, test, season, scores, rolling, played)
+    whole_series = np.concatenate([before, demands, rest])
+    return OrderAdvice(shop, training, test, season, scores, whole_series, rolling, played)
 
 
 def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callable[[], object] = lambda: None) -> Played:

@@ -18,6 +18,8 @@ from ucbf.cli.progress import progress_bar
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.files import digest
+from ucbf.following.model import NAME as MODEL
+from ucbf.following.stores import NAME as STORE
 from ucbf.reports import comma_separated, markdown_table
 
 DONE, REFUSED = "done", "refused"
@@ -75,7 +77,7 @@ def _row(task: Task, name: str, part: Table, forecasts: dict[str, Table], folder
     if known is not None:
         return known
     n = len(part.rows)
-    for stale in (SUMMARY, INPUTS):
+    for stale in (SUMMARY, INPUTS, MODEL, STORE):  # so that nothing old is followed
         (folder / stale).unlink(missing_ok=True)
     try:
         if task.reading.forecast is not None and name not in forecasts:

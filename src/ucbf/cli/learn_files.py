@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ucbf import advice
-from ucbf.cli.learn_orders import write_order_files
+from ucbf.cli.learn_orders import OF_ORDERS, remove_others, write_order_files
 from ucbf.cli.output import save
 from ucbf.files import write_whole
 from ucbf.reports import comma_separated
@@ -23,6 +23,7 @@ def write_files(
     if isinstance(found, advice.OrderAdvice):
         return write_order_files(folder, found, told, time_zone, pictures)
     folder.mkdir(parents=True, exist_ok=True)
+    remove_others(folder, OF_ORDERS)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.rewards:
         tables["comparison.csv"] = found.comparison()

@@ -7,11 +7,21 @@ from pathlib import Path
 from ucbf.advice import OrderAdvice, Pictures, Sections, html, markdown
 from ucbf.advice.model_file import calendar_of
 from ucbf.files import write_whole
+from ucbf.following.model import NAME as MODEL
 from ucbf.following.stores import NAME as STORE
 from ucbf.following.stores import StoreFile, write_store
 from ucbf.reports import comma_separated
 
 STEPS_SHOWN = 14  # of the forecast
+OF_ORDERS = (STORE, "orders.csv", "forecast.csv")  # files that only orders have
+OF_POLICIES = (MODEL, "policy.*", "law.csv", "agent*.npz")  # and those that only policies have
+
+
+def remove_others(folder: Path, patterns: tuple[str, ...]) -> None:
+    """Remove what another kind of learning left in the folder, which would be followed in place of what is new."""
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            path.unlink()
 
 
 def write_order_files(
@@ -19,6 +29,7 @@ def write_order_files(
 ) -> list[str]:
     """Write all files into the folder, summary.md last; their names."""
     folder.mkdir(parents=True, exist_ok=True)
+    remove_others(folder, OF_POLICIES)
     tables = {"orders.csv": _orders(found), "forecast.csv": found.forecast(STEPS_SHOWN)}
     if found.played:
         tables["comparison.csv"] = found.comparison()
@@ -47,7 +58,7 @@ def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:
         parameters=found.shop.parameters(),
         season=None if found.season is None else tuple(found.season.tolist()),
         calendar=calendar_of(found.training, time_zone),
-        demands=tuple(series.values[found.training.begin :].tolist()),
+        demands=tuple(found.demands.tolist()),
         source=series.source,
     )
 

@@ -37,6 +37,7 @@ def observe(
     date_format: str | None = None,
     received: float | None = None,
     sold_out: Annotated[bool, Parameter(negative=())] = False,
+    unusual: Annotated[bool, Parameter(negative=())] = False,
     correct: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> None:
@@ -70,6 +71,8 @@ def observe(
         ordered are enough.
     sold_out
         There: the amount is what was sold, and more was asked for.
+    unusual
+        There: a demand far above all others is right.
     correct
         Replace what was taken in for the same date before.
     json
@@ -78,7 +81,7 @@ def observe(
     if is_store(folder):
         if file is not None or state is not None or next_state is not None:
             raise UserError("where orders take time, give --demand, --order and --received, one step at a time")
-        _observe_store(folder, amount, action, received, date, step, sold_out, correct, json)
+        _observe_store(folder, amount, action, received, date, step, (sold_out, unusual, correct), json)
         return
     if received is not None or sold_out:
         raise UserError("--received and --sold-out are for stores whose orders take time; leave them out")
@@ -169,17 +172,17 @@ def _observe_store(
     received: float | None,
     date: str | None,
     step: int | None,
-    sold_out: bool,
-    correct: bool,
+    marks: tuple[bool, bool, bool],
     json: bool,
 ) -> None:
     from ucbf.following.stores import StoreFollower, StoreStep
 
     if demand is None:
         raise UserError("--demand not given; give what was asked for, or what was sold (--sold-out)")
+    sold_out, unusual, correct = marks
     happened = StoreStep(demand, order or 0.0, received or 0.0, sold_out)
     try:
-        said = StoreFollower(folder).observe(happened, date, step, correct)
+        said = StoreFollower(folder).observe(happened, date, step, correct, unusual)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
     _show(said, {"taken_in": said}, json)

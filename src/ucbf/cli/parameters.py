@@ -24,6 +24,8 @@ def flags_of(kind: type[Preset]) -> Any:
     """A dataclass with a flag for each parameter of a preset; None: not given, so that the series suggests it."""
 
     def flag(field: Field[Any]) -> Any:
+        if str(field.type) == "str":
+            return str | None
         return Whole if str(field.type).startswith("int") else (float | None, Many, Pairs)[_depth(field)]
 
     made = [(f.name, flag(f), None) for f in fields(kind) if f.name != "profile"]
@@ -53,12 +55,15 @@ def _read_config(kind: type[Preset], config: Path, also: tuple[str, ...]) -> dic
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{config} is not TOML in UTF-8: {error}") from None
     depths = {f.name: _depth(f) for f in fields(kind)} | dict.fromkeys(also, 0)
+    words = {f.name for f in fields(kind) if str(f.type) == "str"}
     for name, value in given.items():
         if name not in depths:
             near = name.replace("-", "_")
             hint = f"did you mean {near!r}? " if near in depths else ""
             known = ", ".join(sorted(depths))
             raise UserError(f"{config}: {kind.kind} has no parameter {name!r}; {hint}it has {known}")
+        if isinstance(value, str) and name in words:
+            continue
         rule = ("a number", "a number or a list of them", "a list of pairs of numbers")[depths[name]]
         given[name] = _numbers(value, depths[name], f"{config}: {name}", rule)
     return given

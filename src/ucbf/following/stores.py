@@ -13,10 +13,12 @@ from ucbf.errors import UserError
 from ucbf.files import digest, write_whole
 from ucbf.following.calendar import Calendar
 from ucbf.journal import Journal
-from ucbf.rolling import Rolling
+from ucbf.kernels.rolling import sized
+from ucbf.rolling import Rolling, terms_of
 from ucbf.suppliers import Supplier
 from ucbf.systems.inventory import Inventory
 
+FAR = 3.0  # times the largest demand that was seen: a slip of the pen
 NAME, FORMAT, VERSION = "store.json", "ucbf store", 1
 Pairs = list[tuple[float, int]]  # quantity and age of orders under way
 
@@ -99,9 +101,17 @@ class StoreFollower:
     # -- what happened ----------------------------------------------------------------------------
 
     def observe(
-        self, happened: StoreStep, date: str | None = None, step: int | None = None, correct: bool = False
+        self,
+        happened: StoreStep,
+        date: str | None = None,
+        step: int | None = None,
+        correct: bool = False,
+        unusual: bool = False,
     ) -> str:
-        """Take in a step; what was done, in a line. The same again changes nothing."""
+        """Take in a step; what was done, in a line. The same again changes nothing.
+
+        unusual: whether a demand far above all that were seen is right
+        """
         for name in ("demand", "order", "received"):
             real(name, getattr(happened, name), 0)
         with self.journal.writing() as writing:
@@ -115,10 +125,19 @@ class StoreFollower:
                     f"{self.calendar.when(number)} was taken in with {_said(steps[number])}; if that is wrong, replace "
                     "it (--correct)"
                 )
-            known = number in steps
-            self._replayed({**steps, number: happened})  # an error if it cannot be
+            known, seen = number in steps, (*self.store.demands, *(each.demand for each in steps.values()))
+            if happened.demand > FAR * max(seen) and not unusual:
+                raise UserError(
+                    f"demand is {happened.demand:g}, and the largest so far {max(seen):g}; correct it, or say that it "
+                    "is right (--unusual)"
+                )
+            notes = self._replayed({**steps, number: happened})[2]  # an error if it cannot be
             writing.append([{**self.calendar.key(number), **asdict(happened)}])
-        return f"{self.calendar.when(number)}: {'corrected' if known else 'taken in'}, {_said(happened)}"
+        when = self.calendar.when(number)
+        said = [f"{when}: {'corrected' if known else 'taken in'}, {_said(happened)}"]
+        if happened.order != sized(terms_of(self.shop), happened.order):
+            said.append(f"order {happened.order:g} is none that this store has (pack, min_order); it counts as given")
+        return "\n".join([*said, *(note for note in notes if note.startswith(f"{when}: "))])
 
     def _number(self, date: str | None, step: int | None, following: int) -> int:
         if date is not None:
@@ -150,8 +169,8 @@ class StoreFollower:
         notes, last = [], 0
         for number, happened in steps.items():
             for missing in range(last + 1, number):
-                notes.append(f"{self.calendar.when(missing)} is missing: its demand counts as expected")
-                rolling.observe(float(rolling.forecast(1).mean()))
+                notes.append(f"{self.calendar.when(missing)} is missing; nothing is assumed of its demand")
+                rolling.skip()
             if happened.order > 0:
                 under_way.append((happened.order, number))
             came, lags = happened.received, []
@@ -179,13 +198,16 @@ class StoreFollower:
         steps = self._steps(self.journal.read().records)
         following = max(steps, default=0) + 1
         number = self._number(date, step, following)
+        self.calendar.check_number("the step", number, following - 1)
+        if stock < 0 and not self.shop.backlog:
+            raise UserError(f"stock is {stock:g}, and customers do not wait (--backlog); give 0 or more")
         if number < following:
             raise UserError(f"{self.calendar.when(number)} is in the journal already; the next is "
                             f"{self.calendar.when(following)}")  # fmt: skip
         rolling, under_way, notes = self._replayed(steps)
         for missing in range(following, number):
-            notes.append(f"{self.calendar.when(missing)} is missing: its demand counts as expected (ucbf observe)")
-            rolling.observe(float(rolling.forecast(1).mean()))
+            notes.append(f"{self.calendar.when(missing)} is missing: take in what happened (ucbf observe)")
+            rolling.skip()
             under_way = [(quantity, age + 1) for quantity, age in under_way]
         found = rolling.order(real("stock", stock, -1e12), under_way)
         late = [f"{q:g} ordered {age} steps ago" for q, age in under_way if age > self.shop.lead_time]
