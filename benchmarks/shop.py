@@ -20,7 +20,6 @@ from ucbf.systems import Inventory
 Floats = NDArray[np.float64]
 YEARS, DAYS, BEFORE = 10, 364, 84
 WEEK = np.array([0.8, 0.8, 0.9, 1.0, 1.3, 1.6, 0.6])
-COSTS = {"price": 9.0, "unit_cost": 4.0, "holding": 0.3, "max_demand": 200, "capacity": 400}
 
 
 class Told:
@@ -59,7 +58,12 @@ def run(world: Inventory, told: Inventory, season: Floats | None, demand: Floats
     return play(world, demand[BEFORE:], BEFORE, Told(rolling))
 
 
-def compare(name: str, worlds: list[tuple[float, float]]) -> None:
+def a_week(played: Played) -> float:
+    """The reward of a week."""
+    return float(played.reward.sum() / (DAYS / 7))
+
+
+def compare(name: str, worlds: list[list[float]]) -> None:
     """A line: told, not told, what ignoring it costs."""
     table = np.array(worlds)
     lost = table[:, 0] - table[:, 1]
@@ -74,7 +78,7 @@ def compare(name: str, worlds: list[tuple[float, float]]) -> None:
 def main() -> None:
     """Every feature once."""
     steady, falling = years(lambda d: 20.0), years(lambda d: 40.0 if d < BEFORE + 100 else 15.0)
-    plain = Inventory(**COSTS)
+    plain = Inventory(price=9, unit_cost=4, holding=0.3, max_demand=200, capacity=400)
     cases = {
         "lead time 3": (plain.replace(lead_time=3), plain.replace(lead_time=0)),
         "packs of 24": (plain.replace(lead_time=1, pack=24), plain.replace(lead_time=1)),
@@ -88,14 +92,14 @@ def main() -> None:
     print(f"{'feature':28} {'told':>10} {'not told':>10}   ignoring it costs")
     for name, (world, told) in cases.items():
         compare(name, [
-            tuple(run(world, shop, WEEK, d).reward.sum() / (DAYS / 7) for shop in (world, told)) for d in steady
+            [a_week(run(world, shop, WEEK, d)) for shop in (world, told)] for d in steady
         ])  # fmt: skip
     shop = plain.replace(lead_time=2)
     compare("days of the week", [
-        tuple(run(shop, shop, season, d).reward.sum() / (DAYS / 7) for season in (WEEK, None)) for d in steady
+        [a_week(run(shop, shop, season, d)) for season in (WEEK, None)] for d in steady
     ])  # fmt: skip
     compare("a demand that falls", [
-        tuple(run(shop, shop, WEEK, d, forgets).reward.sum() / (DAYS / 7) for forgets in (True, False)) for d in falling
+        [a_week(run(shop, shop, WEEK, d, forgets)) for forgets in (True, False)] for d in falling
     ])  # fmt: skip
 
 
