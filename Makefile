@@ -7,11 +7,12 @@ PIP = -m pip install --quiet --disable-pip-version-check
 INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
 INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 evidence known quickstart test test-all test-lowest mutants attack inventorybench lint format bench clean
+.PHONY: help figure1 figure2 figure3 evidence known quickstart test test-all test-lowest mutants attack inventorybench lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
 	@echo "make figure2      UCBVI-f and repair of a wrong f in the same worlds"
+	@echo "make figure3      how regret grows with the horizon; UCB-f with Bernstein's bonus and with a reference"
 	@echo "make quickstart   install, learn an inventory policy, show it"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
@@ -52,6 +53,9 @@ figure1: $(VENV)/.use
 
 figure2: $(VENV)/.use
 	$(BIN)/ucbf figure2
+
+figure3: $(VENV)/.use
+	$(BIN)/ucbf figure3
 
 quickstart: $(VENV)/.use
 	$(BIN)/python examples/inventory.py

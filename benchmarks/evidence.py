@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,56 +43,148 @@ def paper_world(A: int, H: int, seed: int) -> ucbf.World:
     return ucbf.random_world(25, A, H, seed=seed)
 
 
-def certified_in(make: Any, p: float, episodes: list[int], params: dict[str, Any], seed: int) -> Any:
-    """The true gap and both certificates after growing numbers of episodes in a world: [3, P]."""
+def declared(world: ucbf.World, most: int) -> ucbf.World:
+    """The same world, W known to be 0..most."""
+    return ucbf.World(world.system.replace(disturbance_range=(0, most)), world.law)
+
+
+FORMS = ("bernstein", "coupled", "evalue", "best")
+
+
+def missed(world: ucbf.World, policy: Any) -> Any:
+    """[S] what a policy misses from every first state on."""
+    if world.system.horizon is None and world.system.discount == 1:
+        return np.full(world.system.n_states, world.best - ucbf.planning.gain(world, policy))
+    return world.plan.v[0] - ucbf.evaluate(world, policy)[0]
+
+
+def certified_in(make: Any, p: float, episodes: list[int], params: dict[str, Any], forms: Any, seed: int) -> Any:
+    """The true gap and certificates after growing numbers of episodes in a world [1 + F, P], and if they failed [F].
+
+    A certificate fails if it is ever below the gap, on average or of any first state.
+    """
     world = make(seed)
-    agent, rows, done = ucbf.UCBVIf(world.system, **params), [], 0
-    best = ucbf.optimal(world).v[0]
+    agent, rows, done, below = ucbf.UCBVIf(world.system, **params), [], 0, np.zeros(len(forms), bool)
     for k in episodes:
-        ucbf.simulate(agent, world, k - done, seed=k)
+        length = (None, k - done) if world.system.horizon is None else (k - done, None)
+        ucbf.simulate(agent, world, length[0], 1000 * seed + k, steps=length[1])
         done = k
-        gap = float(world.start @ (best - ucbf.evaluate(world, agent.policy)[0]))
-        bounds = [agent.certificate(p, form).average(world.start) for form in ("hoeffding", "bernstein")]
-        rows.append([gap, *bounds])
-    return np.array(rows).T
+        gap, bounds = missed(world, agent.policy), [agent.certificate(p, form) for form in forms]
+        averages = [bound.average(world.start) for bound in bounds]
+        rows.append([world.start @ gap, *averages])
+        for i, bound in enumerate(bounds):
+            below[i] |= (gap > bound.gap + 1e-9).any() or world.start @ gap > averages[i] + 1e-9
+    return np.array(rows).T, below
 
 
 def certificates() -> None:
     """How often a certificate was ever below the true gap, and how loose they are."""
-    runs, p, last = (60, 0.05, 300) if QUICK else (1000, 0.05, 1000)
-    episodes = growing(last, 1.2)
-    print(f"\ncertificates at p = {p}: runs of {last} episodes, looked at {len(episodes)} times")
+    runs, p, last = (10, 0.05, 300) if QUICK else (250, 0.05, 1000)
+    episodes = growing(last, 1.5)
+    print(f"\ncertificates at p = {p}: runs of {last} episodes (steps), looked at {len(episodes)} times")
+    forms, no_end = ("coupled", "evalue", "best"), ("coupled", "best")
     kinds: dict[str, Any] = {
-        "the paper's, A = 2, H = 5": (partial(paper_world, 2, 5), {}),
-        "small and noisy, H = 2": (lambda i: ucbf.random_world(6, 3, 2, 2, None, seed=i), {}),
-        "the same, pooled steps": (stationary_world, {"stationary": True}),
+        "the paper's, A = 2, H = 5": (lambda i: declared(paper_world(2, 5, i), 5), {}, forms),
+        "the paper's, range not declared": (partial(paper_world, 2, 5), {}, forms),
+        "small and noisy, H = 2": (lambda i: ucbf.random_world(6, 3, 2, 2, None, seed=i), {}, forms),
+        "two values of W, H = 4": (coin_world, {}, forms),
+        "a shop, H = 3": (shop_world, {}, forms),
+        "a box, H = 3": (box_world, {}, forms),
+        "small, pooled steps": (stationary_world, {"stationary": True}, no_end),
+        "no end, discounted": (partial(endless_world, 0.8), {}, no_end),
+        "no end, the average": (partial(endless_world, 1.0), {}, no_end),
     }
-    for name, (make, params) in kinds.items():
-        found = np.array(over(runs, partial(certified_in, make, p, episodes, params)))
-        below = [(found[:, 0] > found[:, form] + 1e-12).any(axis=1).mean() for form in (1, 2)]
-        print(f"  {name}: ever below the true gap in {below[0]:.4f} (Hoeffding), {below[1]:.4f} (Bernstein) of {runs}")
-    worlds, marks = (6, [100, 1000]) if QUICK else (50, [100, 1000, 5000])
-    print(f"  how loose, A = 4, median over {worlds} worlds")
+    for name, (make, params, asked) in kinds.items():
+        found = over(runs, partial(certified_in, make, p, episodes, params, asked))
+        below = np.mean([one[1] for one in found], axis=0)
+        said = ", ".join(f"{share:.4f} {form}" for form, share in zip(asked, below, strict=True))
+        print(f"  {name}: ever below the true gap in {said} of {runs}", flush=True)
+    worlds, marks = (6, [100, 1000]) if QUICK else (25, [100, 1000, 5000])
+    print(f"  how loose, A = 4, W declared as 0..5, median over {worlds} worlds")
     for H in (5, 10):
-        found = np.array(over(worlds, partial(certified_in, partial(paper_world, 4, H), p, marks, {})))
+        made = partial(certified_in, lambda i, H=H: declared(paper_world(4, H, i), 5), p, marks, {}, FORMS)
+        curves = np.array([one[0] for one in over(worlds, made)])
         for at, k in enumerate(marks):
-            gap, hoeffding, bernstein = np.median(found[:, :, at], axis=0)
-            ratios = [np.median(found[:, form, at] / np.maximum(found[:, 0, at], 1e-12)) for form in (1, 2)]
-            print(
-                f"    H = {H}, after {k}: gap {gap:.2g}, Hoeffding {hoeffding:.3g} ({ratios[0]:.3g} times the gap), "
-                f"Bernstein {bernstein:.3g} ({ratios[1]:.3g} times)"
-            )
-    world = ucbf.random_world(25, 4, 5, seed=0)
+            gap, *bounds = np.median(curves[:, :, at], axis=0)
+            said = ", ".join(f"{form} {bound:.3g}" for form, bound in zip(FORMS, bounds, strict=True))
+            print(f"    H = {H}, after {k}: gap {gap:.2g}; {said}")
+    stops = over(worlds, lambda i: stopped(declared(paper_world(4, 5, i), 5), 0.1, i))
+    prior = ucbf.theory.episodes_to_certify(paper_world(4, 5, 0).system, 0.1)
+    print(f"  stop_when=0.1 (A = 4, H = 5): after {np.median(stops):g} episodes (median), at most {max(stops)}; "
+          f"a priori {prior}")  # fmt: skip
+    believed = over(worlds, credible)
+    print(f"  believed, not certain (95 % of laws from the posterior), H = 5, after 100: {np.median(believed):.2g}")
+    shop = example_shop()
+    best = float(shop.plan.v[0, 0])
+    weeks = over(2 if QUICK else 10, lambda i: stopped(shop, 0.05 * best, i))
+    print(f"  the shop of examples/inventory.py is within 5 % of its best profit after {np.median(weeks):g} weeks")
+
+
+def stopped(world: ucbf.World, epsilon: float, seed: int) -> int:
+    """After how many episodes the certificate is at most ε."""
+    return len(ucbf.simulate(ucbf.UCBVIf(world.system), world, 200_000, seed=seed, stop_when=epsilon).gap)
+
+
+def credible(seed: int) -> float:
+    """What is believed after 100 episodes in one of the paper's worlds."""
+    world = declared(paper_world(4, 5, seed), 5)
     agent = ucbf.UCBVIf(world.system)
-    run = ucbf.simulate(agent, world, 200_000, stop_when=0.1)
-    prior = ucbf.theory.episodes_to_certify(world.system, 0.1)
-    print(f"  stop_when=0.1 (A = 4, H = 5): after {len(run.gap)} episodes; a priori {prior}")
+    ucbf.simulate(agent, world, 100, seed=seed)
+    return agent.credible_gap(start=world.start)
+
+
+def example_shop() -> ucbf.World:
+    """The shop that the README begins with."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    import inventory
+
+    return ucbf.World(inventory.shop(), inventory.demand(), start=0)
 
 
 def stationary_world(seed: int) -> ucbf.World:
     """Small, with one law for all steps."""
     world = ucbf.random_world(6, 3, 2, 2, None, seed=seed)
     return ucbf.World(world.system, ucbf.Disturbance(world.law.pmf[0]))
+
+
+def coin_world(seed: int) -> ucbf.World:
+    """W is 0 or 1, often nearly even: the best action is easily taken for the second best."""
+    rng = np.random.default_rng(seed)
+    system = ucbf.System(rng.integers(0, 5, (5, 3)), rng.random((5, 3)), 4, "wrap", disturbance_range=(0, 1))
+    chance = 0.5 + rng.choice([0.05, 0.4]) * (rng.random(4) - 0.5)
+    return ucbf.World(system, ucbf.Disturbance(np.stack([chance, 1 - chance], axis=1)))
+
+
+def shop_world(seed: int) -> ucbf.World:
+    """Lost sales, holding, an order cost; any demand of 0..4."""
+    rng = np.random.default_rng(seed)
+    system = ucbf.System(
+        lambda s, a: s + a, lambda s, a: -1.0 * a - 2.0 * (a > 0), 3, "clip", n_states=7, n_actions=7,
+        landing=lambda z: -1.0 * np.maximum(z, 0) - 6.0 * np.maximum(-z, 0), allowed=lambda s, a: s + a <= 6,
+        disturbance_range=(-4, 0),
+    )  # fmt: skip
+    return ucbf.World(system, ucbf.Disturbance(rng.dirichlet(np.full(5, 0.5), 3), low=-4))
+
+
+def box_world(seed: int) -> ucbf.World:
+    """Two axes, one that wraps and one that is clipped, moved by W of four values."""
+    rng = np.random.default_rng(seed)
+    reward = rng.random((3, 4, 2))
+    system = ucbf.System(
+        lambda s, a: np.stack([s[:, 0] + a, s[:, 1] + (s[:, 0] + a) % 2], axis=1),
+        lambda s, a: reward[s[:, 0], s[:, 1], a], 3, ["wrap", "clip"], low=[0, 0], high=[2, 3], n_actions=2,
+        disturbance_range=([0, -1], [1, 0]), discount=0.9,
+    )  # fmt: skip
+    values = [[0, -1], [0, 0], [1, -1], [1, 0]]
+    return ucbf.World(system, ucbf.Disturbance(rng.dirichlet(np.ones(4), 3), values=values))
+
+
+def endless_world(discount: float, seed: int) -> ucbf.World:
+    """Small, without an end."""
+    rng = np.random.default_rng(seed)
+    system = ucbf.System(rng.integers(0, 5, (5, 3)), rng.random((5, 3)), None, "wrap", discount=discount,
+                         disturbance_range=(0, 2))  # fmt: skip
+    return ucbf.World(system, ucbf.Disturbance(rng.dirichlet(np.ones(3)) * 0.97 + 0.01))
 
 
 def few_switches() -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.laws.levels import Levels, LevelSettings
+from ucbf.laws.mixtures import LevelMixture, LevelSettings
 from ucbf.rolling import BEYOND, best_order, plain_terms
 from ucbf.suppliers import Belief, Supplier, believe
 
@@ -111,7 +111,7 @@ class Policy:
             self.oldest = self.supplier.n_lags - 1
         if not variant.learns_lead_times:
             self.oldest = told.promised
-        self.levels = Levels(variant.levels, scale=float(told.before.mean()))
+        self.levels = LevelMixture(variant.levels, scale=float(told.before.mean()))
         for demand in told.before:
             self.levels.add(demand)
 

@@ -81,7 +81,7 @@ def per_update(size: str, episodes: int) -> tuple[float, float, float]:
     v[H] = 0
     whole = seconds(lambda: ucbf.simulate(ucbf.UCBf(system), world, episodes))
     alone = seconds(lambda: loop.replay(told, learner, 0 * j, j, WHOLE))
-    table = seconds(lambda: table_form(told, q, v, policy, learner.width, j))
+    table = seconds(lambda: table_form(told, q, v, policy, learner.how.width, j))
     # The last step is known and not learned by UCB-f: count the updates that each really does.
     updates = episodes * S * A * (H - 1)
     return whole / updates, alone / updates, table / (episodes * S * A * H)

@@ -431,3 +431,137 @@ def literal_box_plan(system, samples):
                 for a in np.arange(system.n_actions)[:, None]
             )
     return V.reshape(H + 1, -1)
+
+
+def coupled(system, policy, most, toll=0.0):
+    """[S] D_0(s, s), everything by loops over all pairs of states; in the user's units.
+
+    most(h, d): the most that the mean of d may be, a number for every disturbance that may occur
+    toll: what every step adds, a number or [H, S] at s'
+    """
+    H, S, _ = system.f.shape
+    W = system.bins.values[: system.bins.n_possible]
+    toll = np.broadcast_to(toll, (H, S))
+    D = {(s, t): system.terminal[s] - system.terminal[t] for s in range(S) for t in range(S)}
+    for h in range(H - 1, -1, -1):
+        fresh = {}
+        for s, t in D:
+            y, best = system.f[h, t, policy[h, t]], -math.inf
+            for a in allowed_actions(system, h, s):
+                x = system.f[h, s, a]
+                d = [
+                    landing(system, h, x + w) - landing(system, h, y + w)
+                    + system.discount * D[meet_boundary(system, x + w), meet_boundary(system, y + w)]
+                    for w in W
+                ]  # fmt: skip
+                best = max(best, system.reward[h, s, a] + most(h, d))
+            fresh[s, t] = best - system.reward[h, t, policy[h, t]] + toll[h, t]
+        D = fresh
+    return np.array([D[s, s] for s in range(S)])
+
+
+def separate(system, policy, most):
+    """[S] the same by two separate bounds: the most that V* may be, less the least that V^π may be."""
+    H, S, _ = system.f.shape
+    W = system.bins.values[: system.bins.n_possible]
+    up = low = system.terminal
+
+    def ahead(h, x, value, sign):
+        z = [x + w for w in W]
+        worth = [landing(system, h, one) + system.discount * value[meet_boundary(system, one)] for one in z]
+        return sign * most(h, [sign * one for one in worth])
+
+    for h in range(H - 1, -1, -1):
+        f, r = system.f[h], system.reward[h]
+        up = [max(r[s, a] + ahead(h, f[s, a], up, 1) for a in allowed_actions(system, h, s)) for s in range(S)]
+        low = [r[s, policy[h, s]] + ahead(h, f[s, policy[h, s]], low, -1) for s in range(S)]
+    return np.array(up) - np.array(low)
+
+
+class LiteralSharper(Literal):
+    """UCB-f for every (s, a) with targets and bonuses of its own kind; begun with the best W of every step."""
+
+    def __init__(self, system, units, c, p, clock, L=0.0):
+        super().__init__(system, units, None, system.last_step_is_known)
+        H, S, A = system.f.shape
+        self.c, self.iota, self.clock = c, math.log(S * A * H / p), clock
+        self.floor = c * L / self.scale * system.model_error
+        self.seen = [[] for _ in range(H)]
+        possible = list(system.declared_residuals)[: len(system.residuals)]
+        for h in range(H - 1, -1, -1):
+            for s in range(S):
+                for a in allowed_actions(system, h, s):
+                    best = max(self.follows(h, s, a, w, self.V) for w in possible)
+                    self.Q[h, s, a] = system.reward[h, s, a] / self.scale + best
+                self.V[h, s] = max(self.Q[h, s])
+
+    def follows(self, h, s, a, w, V):
+        """What is paid on landing, and V of the state after."""
+        z = self.system.f[h, s, a] + w
+        value = V[h + 1] if V.ndim == 2 else V
+        return landing(self.system, h, z) / self.scale + self.system.discount * value[meet_boundary(self.system, z)]
+
+    def observe(self, h, w):
+        if h > self.last:
+            return
+        system, H = self.system, self.system.horizon
+        self.seen[h].append(w)
+        k = len(self.seen[h])
+        n = k if self.clock == "episode" else (k - 1) * H + h + 1
+        alpha = (H + 1) / (H + n)
+        self.prepare(h)
+        for s in range(system.n_states):
+            for a in allowed_actions(system, h, s):
+                target = system.reward[h, s, a] / self.scale + self.target(h, s, a, w, alpha, n) + self.floor
+                self.Q[h, s, a] = (1 - alpha) * self.Q[h, s, a] + alpha * target
+        for s in range(system.n_states):
+            self.V[h, s] = min(self.cap[h], max(self.Q[h, s]))
+
+    def prepare(self, h):
+        pass
+
+
+class LiteralBernstein(LiteralSharper):
+    """β = c min( sqrt(H (Var + H) ι/n) + H³ι/n, sqrt(H³ι/n) ), b = (β - (1-α) β before) / 2α, keeping every target."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.targets, self.beta = {}, {}
+
+    def target(self, h, s, a, w, alpha, n):
+        H = self.system.horizon
+        targets = self.targets.setdefault((h, s, a), [])
+        targets.append(self.follows(h, s, a, w, self.V))
+        small = math.sqrt(H * (np.var(targets) + H) * self.iota / n) + H**3 * self.iota / n
+        beta = self.c * min(small, math.sqrt(H**3 * self.iota / n))
+        b = (beta - (1 - alpha) * self.beta.get((h, s, a), 0.0)) / (2 * alpha)
+        self.beta[h, s, a] = beta
+        return targets[-1] + b
+
+
+class LiteralReference(LiteralSharper):
+    """The target (V - V^R)(x + w) + Σ P̂ V^R(x + w), b = c ( sqrt(Var_ref ι/n) + sqrt(H Var_adv ι/n) + Hι/n ).
+
+    V^R is V of when it was renewed: at the first sample of a step, and whenever there are a tenth more, rounded up.
+    """
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.VR, self.renewed = self.V.copy(), [0] * self.system.horizon
+        self.moments = {}
+
+    def prepare(self, h):
+        k = len(self.seen[h])
+        if k >= max(self.renewed[h] + 1, math.ceil(1.1 * self.renewed[h])):
+            self.VR[h + 1], self.renewed[h] = self.V[h + 1], k
+
+    def target(self, h, s, a, w, alpha, n):
+        H = self.system.horizon
+        excess = self.follows(h, s, a, w, self.V) - self.follows(h, s, a, w, self.VR)
+        mean, square = self.moments.get((h, s, a), (0.0, 0.0))
+        mean, square = (1 - alpha) * mean + alpha * excess, (1 - alpha) * square + alpha * excess**2
+        self.moments[h, s, a] = mean, square
+        of_reference = [self.follows(h, s, a, w, self.VR) for w in self.seen[h]]
+        variance_adv = square - mean**2 if square - mean**2 > 1e-13 * square else 0.0  # less is rounding
+        b = math.sqrt(np.var(of_reference) * self.iota / n) + math.sqrt(H * variance_adv * self.iota / n)
+        return excess + np.mean(of_reference) + self.c * (b + H * self.iota / n)

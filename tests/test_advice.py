@@ -11,8 +11,8 @@ import commands
 import ucbf
 from ucbf import advice, data
 from ucbf.advice import find_caveats, nice_ceiling, rounding_effect, suggested_parameters
-from ucbf.advice.caveats import _few_episodes, _unequal_spread
-from ucbf.advice.drift import FEWEST_FOR_TREND, change, trend
+from ucbf.advice.caveats import _unequal_spread, few_episodes
+from ucbf.advice.drift import FEWEST_FOR_TREND, _levels, change, trend
 from ucbf.advice.judging import FEWEST_EPISODES, half_interval
 from ucbf.advice.page import summary
 from ucbf.advice.recency import _log_probability, chosen_recency, given_recency
@@ -202,7 +202,8 @@ def test_a_rule_that_did_better_is_the_headline():
 def test_what_is_expected_and_what_came_must_agree():
     found = ucbf.learn(Inventory(capacity=60, max_demand=50), weeks(np.concatenate([poisson(6, 42), poisson(9, 18)])))
     came = found.rewards["learned"]
-    assert abs(came.mean() - found.value) > half_interval(came, others=42)
+    assert abs(came.mean() - found.value_judged) > half_interval(came, others=42)
+    assert found.value_judged < found.value  # the advice has learned from both
     assert any(text.startswith("Expected were") for text in find_caveats(found))
 
 
@@ -277,8 +278,8 @@ def test_a_law_moves_with_the_profile_of_the_day_that_is_asked_for():
 
 
 def test_eight_episodes_are_no_first_guess():
-    assert _few_episodes(SimpleNamespace(training=range(FEWEST_EPISODES))) == ""
-    said = _few_episodes(SimpleNamespace(training=range(FEWEST_EPISODES - 1)))
+    assert few_episodes(range(FEWEST_EPISODES)) == ""
+    said = few_episodes(range(FEWEST_EPISODES - 1))
     assert said == f"Learned from {FEWEST_EPISODES - 1} episodes: take it as a first guess."
 
 
@@ -309,8 +310,8 @@ def test_an_uneven_spread_is_said_where_one_law_serves_all_steps(pooled, K, unev
     episodes = weeks(amounts, 3)
     advice = SimpleNamespace(
         pooled=pooled,
-        training=episodes,
-        errors=(episodes, episodes),
+        learned=episodes,
+        learned_errors=episodes,
         last=SimpleNamespace(kind=episodes.kinds[-1]),
         preset=SimpleNamespace(unit=1),
     )
@@ -334,9 +335,16 @@ def rows_of(*rules):
 
 def test_who_is_better_is_said_of_eight_episodes_and_more():
     rules = rows_of(("ahead", -3, -1), ("touching", 0, 2), ("even", -2, 0), ("behind", 1, 2))
-    said = judgement_on(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES))).sentence
+
+    def judged(n):
+        return SimpleNamespace(comparison=lambda: rules, training=range(20), test=range(n), learned=range(20 + n))
+
+    said = judgement_on(judged(FEWEST_EPISODES)).sentence
     assert "Better than the learned policy: ahead; not to be told apart from it: touching, even; worse: behind." in said
-    few = judgement_on(SimpleNamespace(comparison=lambda: rules, test=range(FEWEST_EPISODES - 1))).sentence
+    assert said.endswith(
+        "Judged on 8 episodes, with what the 20 before them taught; then learned again from all 28 episodes."
+    )
+    few = judgement_on(judged(FEWEST_EPISODES - 1)).sentence
     assert f"So few episodes ({FEWEST_EPISODES - 1}) do not settle who is better." in few
 
 
@@ -344,6 +352,7 @@ def test_what_was_rounded_is_counted_on_the_page():
     episodes = weeks([[2, 4, 5], [6, 7, 8]], 3)
     first, rest = episodes.split(0.5)
     found = SimpleNamespace(preset=SimpleNamespace(unit=2, kind="shop", n_steps=3), training=first, test=rest)
+    found.learned = episodes
     found.rounded = ucbf.Advice.rounded.fget(found)
     assert found.rounded == 2
     assert "2 values rounded to multiples of 2." in data_lines(found)
@@ -378,8 +387,8 @@ def test_a_spread_below_the_unit_is_no_spread():
     episodes = weeks(amounts, 2)
     advice = SimpleNamespace(
         pooled=True,
-        training=episodes,
-        errors=(episodes, episodes),
+        learned=episodes,
+        learned_errors=episodes,
         last=SimpleNamespace(kind=episodes.kinds[-1]),
         preset=SimpleNamespace(unit=1),
     )
@@ -426,8 +435,9 @@ def test_resampling_builds_no_agents_and_no_systems(pooled, monkeypatch):
 
         monkeypatch.setattr(kind, "__init__", init)
     ucbf.learn(Inventory(capacity=20, max_demand=15), weeks(poisson(6)), pooled=pooled, ongoing=False)
-    # One agent certifies, one goes on learning in the test episodes, one is for the user.
-    assert (built.count(ucbf.UCBVIf), built.count(ucbf.System)) == (3, 1)
+    # One agent certifies, one goes on learning in the test episodes, one is for the user. Around means there are two
+    # systems: those of the training episodes are judged, those of all are advised.
+    assert (built.count(ucbf.UCBVIf), built.count(ucbf.System)) == (3, 1 + pooled)
 
 
 # -- how much of the past counts -----------------------------------------------------------------------------------
@@ -492,3 +502,17 @@ def test_the_agent_to_go_on_with_forgets_too():
     found = ucbf.learn(Inventory(capacity=60, max_demand=45), weeks_of([40] * 10 + [10] * 16))
     assert found.agent.knowledge.name == "Recent"
     assert found.agent.knowledge.half_life == found.recency.half_life
+
+
+def test_drift_and_trend_are_what_scipy_says_of_them():
+    from scipy import stats
+
+    rng = np.random.default_rng(5)
+    episodes = data.episodes(data.read_series(rng.poisson(9 + np.arange(140) / 40).astype(float)), 7)
+    before, after = episodes.split(0.6)
+    welch = stats.ttest_ind(_levels(before, before), _levels(after, before), equal_var=False)
+    line = stats.linregress(np.arange(len(episodes)), _levels(episodes, episodes))
+    assert change(before, after).p == pytest.approx(welch.pvalue, rel=1e-9)
+    assert trend(episodes).p == pytest.approx(line.pvalue, rel=1e-9)
+    share = line.slope * (len(episodes) - 1) / episodes.values.mean()
+    assert trend(episodes).share == pytest.approx(share, rel=1e-9)

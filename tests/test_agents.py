@@ -19,6 +19,7 @@ def make(name, world, system=None):
     return ucbf.make_agent(name, world.system if system is None else system, **params)
 
 
+BLIND = sorted(name for name, kind in ucbf.AGENTS.items() if not hasattr(kind, "model_check"))  # or not learning W
 every_agent = pytest.mark.parametrize("name", sorted(ucbf.AGENTS))
 PRACTICAL = {"UCB-B": 0.01, "Q-EarlySettled-Advantage": 0.005, "UBEV": 0.02, "UCBVI-BF": 0.001}  # c, to learn quickly
 
@@ -130,7 +131,7 @@ def test_each_step_keeps_its_own_count_so_that_order_between_steps_matters_only_
     np.testing.assert_array_equal(last_first.q[1], as_it_was.q[1])
 
 
-@pytest.mark.parametrize("name", sorted(ucbf.AGENTS.keys() - {"UCB-f", "UCBVI-f"}))
+@pytest.mark.parametrize("name", BLIND)
 def test_disturbances_alone_teach_nothing_to_agents_that_do_not_use_f(name):
     with pytest.raises(TypeError, match="disturbances alone teach it nothing; feed it transitions"):
         make(name, ucbf.random_world()).warm_start([[0] * 10])
@@ -260,7 +261,7 @@ def test_a_clipped_edge_without_a_measured_disturbance_is_said_once():
     agent.observe(0, 1, 0, 0)
 
 
-@pytest.mark.parametrize("name", sorted(ucbf.AGENTS.keys() - {"UCB-f", "UCBVI-f"}))
+@pytest.mark.parametrize("name", BLIND)
 def test_agents_that_do_not_look_at_w_take_any_transition(name):
     world = puterman_inventory()
     plain = ucbf.World(world.system.replace(landing=None), world.law)
@@ -433,6 +434,8 @@ def test_what_agents_are_unless_told_otherwise():
         "UCB-H": {"c": None, "p": 0.01, "bonus": "published"},
         "UCB-f": {"c": None, "p": 0.01, "bonus": "published", "clock": "update", "d": 1.0, "estimator": None,
                   "renewal": None, "eta": None},
+        "UCB-f-Bernstein": {"c": 0.05, "p": 0.01, "clock": "update", "estimator": None, "renewal": None, "eta": None},
+        "UCB-f-Reference": {"c": 0.05, "p": 0.01, "clock": "episode", "estimator": None, "renewal": None, "eta": None},
         "UCBVI": {"c": None, "p": 0.01, "bonus": "published", "episodes": 5000},
         "UCBVI-BF": {"c": 1.0, "p": 0.01, "episodes": 5000},
         "UCBVI-f": {"law": None, "stationary": False, "prior": None, "prior_weight": 1.0, "estimator": None,

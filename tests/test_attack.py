@@ -10,7 +10,7 @@ PROGRAM = Path(__file__).parents[1] / "benchmarks" / "attack"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("section", ["kills", "damage", "forged", "mutated", "fuzz"])
+@pytest.mark.parametrize("section", ["kills", "damage", "forged", "mutated", "spoiled", "fuzz"])
 def test_nothing_breaks_under_attack(section):
     command = [sys.executable, str(PROGRAM), section, "--seconds", "30", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -103,3 +103,10 @@ def test_the_command_says_what_was_hidden(tmp_path):
     said = f"{int((demand >= stock).sum())} of {N} steps were sold out (column 'open'), so that the demand was at least"
     assert said in done.stdout
     assert f"the mean rose from {np.minimum(demand, stock).mean():.3g} to " in done.stdout
+
+
+def test_where_every_step_was_sold_out_nothing_is_known_of_the_demand():
+    episodes = weeks(np.full((10, 7), 4.0))
+    remark = censored_remark(data.uncensored(episodes, np.zeros((10, 7), bool)), "open")
+    assert remark.first
+    assert remark.text.startswith("Every step was sold out (column 'open'): nothing shows how much more was asked for")

@@ -112,6 +112,17 @@ def test_figure2_quick_is_one_command(tmp_path):
 
 
 @pytest.mark.slow
+def test_figure3_quick_is_one_command(tmp_path):
+    said = ucbf("figure3", "--quick", "--out", tmp_path).stdout
+    assert "100 runs computed, 0 were there" in said
+    assert "regret ~ H^" in said
+    assert "3.5: sqrt(H⁶T)" in said
+    for name in ("growth.md", "growth.csv", "growth.png", "growth.svg", "growth.pdf"):
+        assert (tmp_path / name).stat().st_size > 500
+    assert ucbf("plot", tmp_path, "--growth").stdout.endswith(said.splitlines()[-1] + "\n")
+
+
+@pytest.mark.slow
 def test_table1_quick_prints_the_table_and_draws_a_picture(tmp_path):
     said = ucbf("table1", "--quick", "--out", tmp_path).stdout
     assert "Q-EarlySettled-Advantage" in said
@@ -130,7 +141,10 @@ def test_table1_quick_prints_the_table_and_draws_a_picture(tmp_path):
         (["run", "study.toml", "--shard", "3/2"], "ucbf: --shard is '3/2'; i must be 1 to N"),
         (["run", "study.toml", "--shard", "half"], "ucbf: --shard is 'half'; give i/N"),
         (["run", "study.toml", "--jobs", "0"], "ucbf: --jobs is 0; it must be 1 or more"),
-        (["status", "."], "ucbf: . holds no results (no manifest.json)"),
+        (
+            ["status", "."],
+            "ucbf: . holds nothing that was learned (no model.json); give the folder that ucbf learn wrote (--out), or",
+        ),
         (["figure1", "--seed", "-1"], "ucbf: seed: input should be greater than or equal to 0 (it is -1)"),
         (["figure1", "--seed", "1.5"], "ucbf: Invalid value "),
         (["figure1", "--engine", "rai"], "ucbf: Invalid value "),
@@ -356,7 +370,7 @@ def test_shards_in_several_folders_are_drawn_together(folder, tmp_path):
 
 def test_help_names_every_command():
     said = ucbf("--help").stdout
-    assert all(command in said for command in ("figure1", "figure2", "table1", "run", "status", "plot"))
+    assert all(command in said for command in ("figure1", "figure2", "figure3", "table1", "run", "status", "plot"))
     assert "--ray-address" in ucbf("figure1", "--help").stdout
 
 

@@ -363,7 +363,7 @@ def test_a_certificate_by_hand():
     agent = ucbf.UCBVIf(system)
     agent.warm_start(np.array([0, 0, 0, 1] * 100)[:, None])
     error = math.sqrt((2 * math.log(2) + math.log(math.pi**2 / 6 * 400**2 / 0.05)) / 800)
-    found = agent.certificate()
+    found = agent.certificate(form="bernstein")
     np.testing.assert_allclose(found.upper, 2.75 + 5 * error, atol=1e-3)
     np.testing.assert_allclose(found.lower, 2.75 - 5 * error, atol=1e-3)
 

@@ -31,7 +31,7 @@ def test_the_linear_example_repairs_the_valve(tmp_path, capsys, monkeypatch):
 def test_the_retail_example_reads_off_a_rule_and_reports_who_was_better(tmp_path, capsys):
     found = runpy.run_path(str(EXAMPLES / "retail.py"))["main"](tmp_path / "retail.png")
     printed = capsys.readouterr().out
-    assert "- Mon to Tue: order up to" in printed
+    assert "- Sat to Sun: order up to" in printed
     assert "NOT independent" in printed
     rewards = {row["policy"]: row for row in found.comparison()}
     assert all(row["high"] >= 0 for row in rewards.values())  # no rule is ahead by more than chance

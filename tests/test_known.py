@@ -6,6 +6,7 @@ import pytest
 import commands
 import ucbf
 from ucbf import advice, data
+from ucbf.advice.quantiles import SHARES, Quantiles, pinball
 from ucbf.systems import Inventory
 
 SHOP = ["--price", 9, "--unit-cost", 4, "--order-cost", 0, "--holding", 0.5, "--storage", 0, "--penalty", 0]
@@ -79,10 +80,93 @@ def test_a_forecast_that_is_worse_than_the_mean_is_read_first(levels):
 
 def test_the_median_of_quantiles_is_the_forecast(levels):
     done = run("--forecast", "quantiles.csv", "--out", "median", cwd=levels)
-    assert "The forecast is the median, column 'q50'; other quantiles were not used." in done.stdout
+    assert "The quantiles of the forecast (q10, q50, q90)" in done.stdout  # always as wide: they say no more
+    assert "were not used, the median only: they would have lost" in done.stdout
     plain = run("--forecast", "good.csv", "--out", "good", cwd=levels)
     first, second = (each.stdout.split("## What to do")[1].split("written")[0] for each in (done, plain))
     assert first == second
+
+
+@pytest.fixture(scope="module")
+def widths(tmp_path_factory):
+    """Days of which a forecast knows how uncertain they are: calm weeks and wild ones, and quantiles half as wide."""
+    here, rng = tmp_path_factory.mktemp("widths"), np.random.default_rng(1)
+    spread = np.repeat(rng.choice([1, 8], N // 7), 7)
+    demand = 20 + np.rint(spread * rng.uniform(-1, 1, N)).astype(int)
+    write(here / "demand.csv", "date,units", dates(), demand)
+    low, high = 20 - 0.4 * spread, 20 + 0.4 * spread  # should be 0.8, of 10 and 90 %
+    write(here / "narrow.csv", "date,q10,q50,q90", dates(), low, np.full(N, 20), high)
+    write(here / "ends.csv", "date,p0.1,p0.9", dates(), low, high)
+    crossed = np.where(np.arange(N) == 40, low, high)
+    write(
+        here / "crossed.csv",
+        "date,q10,q50,q90",
+        dates(),
+        np.where(np.arange(N) == 40, high, low),
+        20 + 0 * low,
+        crossed,
+    )
+    return here
+
+
+def test_all_quantiles_are_used_where_they_predict_better(widths):
+    done = run("--forecast", "narrow.csv", "--no-pool", "--out", "narrow", cwd=widths)
+    assert done.returncode == 0, done.stderr
+    assert "stood among them before, were used: they would have lost" in done.stdout
+    assert "with the median only" in done.stdout
+    assert "Proved: nothing: every episode has a law of its own" in done.stdout
+    ends = run("--forecast", "ends.csv", "--no-pool", "--out", "ends", cwd=widths)  # the median lies between them
+    first, second = (each.stdout.split("## What to do")[1].split("## What it")[0] for each in (done, ends))
+    assert first == second
+    crossed = run("--forecast", "crossed.csv", "--out", "crossed", cwd=widths)
+    assert "Quantiles that cross, in 1 step, were put in order." in crossed.stdout
+
+
+def test_places_and_amounts_by_hand():
+    # Quantiles 10, 50 and 90 % at 8, 10 and 14. 9 is half way from 10 to 50 %; 16 is 2 beyond 14, at 0.1 a unit; 7 is
+    # 1 below 8, at 0.2 a unit.
+    found = Quantiles(np.array([0.1, 0.5, 0.9]), np.array([[[8.0, 10, 14], [20, 20, 20]]]), 0.5)
+    np.testing.assert_allclose(found.places([[9, 20]])[0], [0.3, 0.1])
+    assert found.places([[16, 20.5]])[0] == pytest.approx([1.1, 0.5])  # the others are half a unit apart
+    assert found.places([[7, 21.0]])[0] == pytest.approx([-0.1, 0.9])
+    np.testing.assert_allclose(found.amounts(0, 0, np.array([0.3, 1.1, -0.1])), [9, 16, 7])
+    with pytest.raises(ValueError, match="at least two that increase"):
+        Quantiles(np.array([0.5]), np.zeros((1, 1, 1)))
+    with pytest.raises(ValueError, match="none below the one before"):
+        Quantiles(np.array([0.1, 0.9]), np.array([[[3.0, 2.0]]]))
+
+
+def test_pinball_by_hand():
+    # 19 quantiles at 10, 13 came: the mean of 3 q is 1.5; where 7 came, of 3 (1 - q), the same.
+    assert pinball(np.full(19, 10.0), 13) == pytest.approx(1.5)
+    assert pinball(np.full(19, 10.0), 7) == pytest.approx(1.5)
+    assert pinball(np.linspace(0.05, 0.95, 19), 0.0) == pytest.approx(np.mean([(1 - q) * q for q in SHARES]))
+
+
+def test_quantiles_that_know_the_spread_are_corrected_planned_with_and_judged():
+    rng, K = np.random.default_rng(0), 60
+    spread = np.repeat(rng.choice([1, 6], K), 7).reshape(K, 7)
+    demand = 12 + np.rint(spread * rng.uniform(-1, 1, (K, 7)))
+    weeks = data.episodes(data.Series(demand.ravel(), None, "units", "memory"), 7)
+    shares = np.array([0.25, 0.75])
+    told = Quantiles(shares, 12 + np.stack([-0.2 * spread, 0.2 * spread], axis=2), 0.01)  # should be 0.5 either way
+    changes = [{"profile": [12.0] * 7}] * K
+    shop = Inventory(capacity=30, max_demand=20, price=9, unit_cost=4, holding=2)
+    found = ucbf.learn(shop, weeks, changes=changes, ongoing=True, quantiles=told, pooled=True)
+    assert found.quantile_scores.are_better
+    for k in (int(np.flatnonzero(spread[:, 0] == 1)[-1]), int(np.flatnonzero(spread[:, 0] == 6)[-1])):
+        law = found.planner.episode(k).amount_distribution
+        occurs = law.values[law.pmf[0] > 0]
+        assert (occurs.min(), occurs.max()) == (12 - spread[k, 0], 12 + spread[k, 0])
+    rows = {row["policy"]: row for row in found.comparison()}
+    assert "with the median only" in rows
+    assert found.certificate is None
+    # The law of a wild week is every distance of the past from 12, as a multiple of the spread of its own week.
+    expected = np.bincount(np.rint(12 + 6 * (demand - 12) / spread).astype(int).ravel(), minlength=21) / demand.size
+    inside = (law.values >= 0) & (law.values <= 20)
+    np.testing.assert_allclose(law.pmf[0, inside], expected, atol=1e-12)
+    plain = ucbf.learn(shop, weeks, changes=changes, ongoing=True)
+    assert plain.quantile_scores is None
 
 
 def test_forecasts_beyond_the_range_are_clipped_and_counted(levels):
@@ -187,3 +271,17 @@ def test_promotions_that_say_nothing_are_refused(promoted, given, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_what_is_given_without_dates_is_for_the_rows_of_the_file_not_of_the_first_whole_week(tmp_path):
+    from ucbf.cli.matching import matched
+    from ucbf.errors import UserError
+
+    n = 5 + 7 * 4  # from a Wednesday on: the first episode begins with the sixth row
+    write(tmp_path / "demand.csv", "date,units", np.datetime64("2024-01-03") + np.arange(n), np.arange(n) % 4)
+    episodes = data.episodes(data.read_series(tmp_path / "demand.csv"), 7)
+    rows = data.read_series(np.arange(float(n)))
+    assert matched(rows, episodes, "forecast", "demand").ravel().tolist() == list(range(5, n))
+    longer = data.read_series(np.arange(n + 2.0))
+    with pytest.raises(UserError, match="35 rows without dates, and the demand has 33 steps with dates; give the fore"):
+        matched(longer, episodes, "forecast", "demand")

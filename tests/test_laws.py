@@ -1,10 +1,13 @@
 """Ways of knowing W: counting, and one of a user's own."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import ucbf
-from ucbf.laws import LAWS, Counts, Law, Recent
+from ucbf.laws import LAWS, Counts, Law, Levels, Recent
+from ucbf.laws.mixtures import LevelMixture
 
 
 class Own(Law):
@@ -195,3 +198,85 @@ def test_an_agent_that_forgets_follows_a_world_that_changes():
         ucbf.simulate(agent, before, 60, seed=0)
         gaps.append(ucbf.simulate(agent, after, 30, seed=1).gap.sum())
     assert gaps[1] < 0.5 * gaps[0]
+
+
+# -- levels that drift ----------------------------------------------------------------------------------------
+
+
+SHOP = ucbf.systems.Inventory(horizon=3, capacity=40, max_demand=30)
+
+
+def drifting(days, law=None):
+    agent = ucbf.UCBVIf(SHOP.system, law=law or Levels())
+    agent.warm_start(SHOP.disturbances(np.reshape(days, (-1, 3)).astype(float)))
+    return agent
+
+
+def test_every_step_has_the_forecast_of_so_many_steps_ahead():
+    days = [20, 22, 19, 21, 9, 8]
+    agent, mixture = drifting(days), LevelMixture()
+    for day in days:
+        mixture.add(day)
+    n = 2048
+    draws = np.random.default_rng(0).standard_normal((n, 8))
+    paths = mixture.paths((np.arange(n) + 0.5) / n, draws)  # [n, 3]: 1, 2, 3 steps ahead
+    for h in range(3):
+        shares = np.bincount(np.minimum(np.rint(paths[:, h]), 30).astype(int), minlength=31) / n
+        np.testing.assert_allclose(agent.law.pmf[h], shares[::-1])  # W is -30 to 0
+    # After one step of the next episode its second step is one ahead, and its first, of the episode after it, three.
+    before = agent.knowledge.pmf()
+    agent.observe(0, 10, 0, 3, disturbance=-7)
+    mixture.add(7)
+    paths = mixture.paths((np.arange(n) + 0.5) / n, draws)
+    after = agent.knowledge.pmf()
+    for h, ahead in ((1, 0), (2, 1), (0, 2)):
+        shares = np.bincount(np.minimum(np.rint(paths[:, ahead]), 30).astype(int), minlength=31) / n
+        np.testing.assert_allclose(after[h], shares[::-1])
+    assert (before != after).any()
+
+
+def test_levels_follow_a_demand_that_fell_and_counting_does_not():
+    days = np.random.default_rng(0).poisson(np.repeat([20, 6], 45)).clip(0, 30)
+    fell, counted = drifting(days), drifting(days, Counts())
+    assert all(-9 < fell.law.mean(h) < -4 for h in range(3))
+    assert counted.law.mean(0) < -12
+    assert fell.policy[0, 0] < counted.policy[0, 0]
+
+
+def test_levels_are_saved_and_go_on_bit_for_bit(tmp_path):
+    agent = drifting(np.random.default_rng(1).poisson(9, 30), Levels(discounts=(0.9, 0.5), paths=256))
+    agent.observe(0, 20, 0, 12, disturbance=-8)
+    agent.save(tmp_path / "agent.npz")
+    again = ucbf.load(tmp_path / "agent.npz")
+    assert again.knowledge.params == {"discounts": [0.9, 0.5], "paths": 256}
+    for each in (agent, again):
+        each.observe(1, 12, 0, 3, disturbance=-9)
+    np.testing.assert_array_equal(again.knowledge.pmf(), agent.knowledge.pmf())
+    np.testing.assert_array_equal(again.policy, agent.policy)
+
+
+def test_levels_of_either_sign_and_of_both():
+    for low, high, came in ((0, 9, 4), (-9, 0, -4), (-3, 6, 2)):
+        system = ucbf.System(lambda s, a: s + a, [[0.0, 0.0]] * 20, 2, boundary="clip", disturbance_range=(low, high))
+        agent = ucbf.UCBVIf(system, law=Levels(paths=512))
+        np.testing.assert_array_equal(agent.law.pmf, np.full((2, 10), 0.1))  # nothing was seen
+        agent.warm_start([[came, came]] * 20)
+        assert agent.law.pmf[0, came - low] > 0.7
+        assert agent.law.mean(0) == pytest.approx(came, abs=0.3)
+
+
+def test_levels_need_whole_numbers_on_one_axis():
+    box = ucbf.System(
+        lambda s, a: s, lambda s, a: s[:, 0], 3, low=[0, 0], high=[3, 3], actions=[0, 1], boundary="clip",
+        disturbance_range=([-1, -1], [1, 1]),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="whole numbers on one axis"):
+        ucbf.UCBVIf(box, law=Levels())
+    with pytest.raises(ValueError, match="each discount is 0"):
+        Levels(discounts=(0.0,))
+    with pytest.raises(ValueError, match="nothing is proved of Levels"):
+        drifting([1, 2, 3]).certificate()
+
+
+def test_levels_keep_the_contract_of_agents():
+    ucbf.testing.check_agent(partial(ucbf.UCBVIf, law={"name": "Levels", "paths": 128}))

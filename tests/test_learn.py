@@ -231,19 +231,19 @@ def poisson_weeks(K=60, mean=6):
 
 def test_advice_is_the_plan_with_the_counted_law():
     found = ucbf.learn(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
-    first = found.training.values
-    counted = np.array([np.bincount(first[:, h].astype(int), minlength=16) / len(first) for h in range(7)])
+    every = poisson_weeks().values
+    counted = np.array([np.bincount(every[:, h].astype(int), minlength=16) / len(every) for h in range(7)])
     np.testing.assert_allclose(found.last.amount_distribution.pmf, counted, atol=1e-12)
     world = Inventory().world(ucbf.Disturbance(counted))
     np.testing.assert_array_equal(found.policy.actions, ucbf.optimal(world).policy)
     assert found.value == pytest.approx(ucbf.optimal(world).v[0, 0])
     assert found.certificate.gap[0] > found.loss >= 0
-    assert "Advice(inventory, 42 episodes" in repr(found)
+    assert "Advice(inventory, 60 episodes learned from, 18 judged by)" in repr(found)
 
 
 def test_the_estimated_loss_is_what_95_of_100_resampled_histories_miss_less_than():
     found = ucbf.learn(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
-    amounts, rng, missed = found.training.values.astype(int), np.random.default_rng(0), []
+    amounts, rng, missed = found.learned.values.astype(int), np.random.default_rng(0), []
     shop = Inventory()
 
     def world(weeks):
@@ -277,18 +277,20 @@ def test_an_endless_plan_by_hand():
 
 
 def test_pooling_takes_one_law_around_the_means():
-    found = ucbf.learn(Inventory(), poisson_weeks(20))
+    found = ucbf.learn(Inventory(), poisson_weeks(19))
     assert found.pooled
-    assert found.agent.params["prior_weight"] == 14
+    assert found.agent.params["prior_weight"] == 19
     for h in range(7):
-        assert found.last.amount_distribution.mean(h) == pytest.approx(found.training.profile[h], abs=1)
+        assert found.last.amount_distribution.mean(h) == pytest.approx(found.learned.profile[h], abs=1)
+    assert not ucbf.learn(Inventory(), poisson_weeks(20)).pooled
 
 
 def test_judging_is_the_same_for_everyone():
     found = ucbf.learn(Inventory(), poisson_weeks(), pooled=False, ongoing=False)
     w = Inventory().disturbances(found.test.values)
-    np.testing.assert_allclose(found.rewards[advice.LEARNED], ucbf.replay(found.policy, w).reward)
-    for name, rule in found.last.rules.items():
+    judged = found.judged.episode(0)
+    np.testing.assert_allclose(found.rewards[advice.LEARNED], ucbf.replay(judged.policy, w).reward)
+    for name, rule in judged.rules.items():
         np.testing.assert_allclose(found.rewards[name], ucbf.replay(rule, w).reward)
 
 
@@ -365,7 +367,7 @@ def test_few_episodes_prove_nothing():
     found = ucbf.learn(Inventory(), poisson_weeks(6))
     assert np.isnan(found.loss)
     page = advice.summary(found)
-    assert "not to be told from 4 episodes" in page
+    assert "not to be told from 6 episodes" in page
     assert "take it as a first guess" in page
     assert "So few episodes (2) do not settle who is better" in page
 
@@ -404,7 +406,7 @@ def test_of_very_many_episodes_enough_judge_and_are_resampled(monkeypatch):
     np.testing.assert_array_equal(found.rewards[advice.LEARNED], whole.rewards[advice.LEARNED][:10])
     np.testing.assert_array_equal(found.policy.actions, whole.policy.actions)
     assert found.loss > whole.loss  # of histories that are half as long
-    assert "42 to learn from, 10 to judge by. The 8 after them settle no more, and were left out." in advice.summary(
+    assert "42 to learn from, 10 to judge by. The 8 after them settle no more, and did not judge." in advice.summary(
         found
     )
     assert "after them" not in advice.summary(whole)

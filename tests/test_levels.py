@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ucbf.laws.levels import Levels, LevelSettings
+from ucbf.laws.mixtures import LevelMixture, LevelSettings
 
 ONE = LevelSettings(
     discounts=(0.5,), variance_discount=0.8, freedom=4.0, spread=0.5, forgetting=0.9, fade=0.19
@@ -12,7 +12,7 @@ ONE = LevelSettings(
 
 
 def test_two_demands_by_hand():
-    levels = Levels(ONE, scale=8.0)
+    levels = LevelMixture(ONE, scale=8.0)
     levels.add(10)
     levels.add(16)
     state = levels.state
@@ -30,7 +30,7 @@ def test_two_demands_by_hand():
 
 
 def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
-    levels = Levels(ONE, scale=8.0)
+    levels = LevelMixture(ONE, scale=8.0)
     levels.add(10)
     levels.add(16)
     raw = stats.t.pdf(16, 4, loc=10, scale=math.sqrt(32))
@@ -41,7 +41,7 @@ def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
 
 
 def test_older_likelihoods_count_less():
-    levels = Levels(ONE, scale=8.0)
+    levels = LevelMixture(ONE, scale=8.0)
     for demand in (10, 16):
         levels.add(demand)
     before, scatter, freedom = levels.state.weight[0], levels.state.scatter[0], levels.state.freedom[0]
@@ -52,7 +52,7 @@ def test_older_likelihoods_count_less():
 
 
 def test_a_path_by_hand():
-    levels = Levels(LevelSettings(discounts=(0.36,), freedom=2.0, spread=0.5, drift=0.5, ceiling=2.0), scale=8.0)
+    levels = LevelMixture(LevelSettings(discounts=(0.36,), freedom=2.0, spread=0.5, drift=0.5, ceiling=2.0), scale=8.0)
     levels.add(10)
     # freedom 2: root = 1 - 1/9 + 3 / 9 = 11/9 at normal 1; sigma = 4 / root^1.5. Raw level (uniform 0).
     sigma = 4 / (11 / 9) ** 1.5
@@ -66,7 +66,7 @@ def test_a_path_by_hand():
 
 def test_a_path_of_roots_by_hand():
     settings = LevelSettings(discounts=(0.36,), freedom=2.0, spread=0.5, drift=0.5, ceiling=2.0, fade=0.19)
-    levels = Levels(settings, scale=8.0)
+    levels = LevelMixture(settings, scale=8.0)
     levels.add(15)
     # the root is sqrt(1 + 15) = 4, its variance 0.5^2 * 8 / 4 = 0.5; root of chi as above
     sigma = math.sqrt(0.5) / (11 / 9) ** 1.5
@@ -110,14 +110,14 @@ def literal(demands, settings, scale):
 
 def test_agrees_with_a_literal_transcription():
     demands = np.random.default_rng(3).poisson(20, 15).astype(float)
-    levels = Levels(scale=20.0)
+    levels = LevelMixture(scale=20.0)
     for demand in demands:
         levels.add(demand)
     assert levels.state.weight == pytest.approx(literal(demands, LevelSettings(), 20.0))
 
 
 def test_after_a_jump_the_quick_levels_are_believed_and_the_forecast_follows():
-    levels = Levels()
+    levels = LevelMixture()
     rng = np.random.default_rng(0)
     for demand in np.append(rng.normal(100, 5, 30), rng.normal(300, 5, 6)):
         levels.add(demand)
@@ -127,7 +127,7 @@ def test_after_a_jump_the_quick_levels_are_believed_and_the_forecast_follows():
 
 
 def test_paths_spread_with_the_steps_ahead_and_stay_within_their_bounds():
-    levels = Levels()
+    levels = LevelMixture()
     for demand in (5, 0, 9, 3, 7, 2, 8):
         levels.add(demand)
     draws = np.random.default_rng(1)
@@ -139,10 +139,10 @@ def test_paths_spread_with_the_steps_ahead_and_stay_within_their_bounds():
 
 def test_refusals():
     with pytest.raises(ValueError, match="no demand was taken in"):
-        Levels().paths([0.5], np.zeros((1, 4)))
+        LevelMixture().paths([0.5], np.zeros((1, 4)))
     with pytest.raises(ValueError, match="demand is -1"):
-        Levels().add(-1)
-    levels = Levels()
+        LevelMixture().add(-1)
+    levels = LevelMixture()
     levels.add(1)
     with pytest.raises(ValueError, match="give \\[N, 2 \\+ 2n\\]"):
         levels.paths([0.5], np.zeros((1, 3)))

@@ -16,6 +16,7 @@ import ucbf
 from ucbf import data, locks
 from ucbf.errors import UserError
 from ucbf.following import Happened, follow
+from ucbf.following.accounts import learned_plan
 from ucbf.following.calendar import Calendar
 from ucbf.following.changes import level
 from ucbf.systems import Inventory, Queue, Reservoir
@@ -113,7 +114,7 @@ def test_two_days_by_hand(original, shop):
     assert now.service.met == pytest.approx(12 / 15)
     assert (now.service.without_stock_out, now.service.counted) == (1, True)
     assert now.level.mean == 7.5
-    assert now.level.learned == pytest.approx(original[1].training.values[:, :2].mean())
+    assert now.level.learned == pytest.approx(original[1].learned.values[:, :2].mean())
     assert now.expected_of_an_episode == original[1].value
 
 
@@ -125,6 +126,31 @@ def test_the_advice_is_what_the_learned_policy_does_and_says(original, shop):
             assert told.action == policy.quantities[day, stock]
             assert told.why == f"{name}: {policy.rules()[day].text}"
             assert (told.date, told.step, told.place, told.kind) == (f"{date(day)} 00:00:00", day + 1, name, "")
+
+
+@pytest.mark.parametrize("half_life", [np.inf, 8.0])
+def test_the_page_and_the_first_morning_say_the_same_and_know_the_whole_series(tmp_path, half_life):
+    series = daily(mean=2)
+    series.values[7 * 28 :] += 4  # just where judging begins
+    episodes = data.episodes(series, 7)
+    found = learned(tmp_path / "shop", series=series, pooled=False, half_life=half_life)
+    follower = follow(tmp_path / "shop")
+    for stock in range(21):
+        assert follower.act(stock).action == found.policy.quantities[0, stock]
+    agent = follower.learned()[""].policy
+    np.testing.assert_array_equal(agent.actions, found.policy.actions)
+    everything, before = (
+        ucbf.learn(SHOP, each, train=1.0, pooled=False, half_life=half_life)
+        for each in (episodes, episodes.part(0, 28))
+    )
+    np.testing.assert_array_equal(found.policy.actions, everything.policy.actions)
+    assert (found.policy.actions != before.policy.actions).any()
+    # What is judged has seen none of the episodes that it is judged by.
+    w = SHOP.disturbances(episodes.values[28:])
+    np.testing.assert_array_equal(found.rewards["learned"], ucbf.replay(before.policy, w).reward)
+    page = ucbf.advice.summary(found)
+    assert "Judged on 12 episodes, with what the 28 before them taught; then learned again from all 40" in page
+    assert all(str(line) in page for line in str(found.policy).splitlines()[:1])
 
 
 def test_how_often_the_advice_was_followed(shop):
@@ -374,8 +400,8 @@ def test_units_that_are_counted_in_more_than_one(tmp_path):
     assert "stock 5 counts as 4, a multiple of 2" in told.warnings
     assert told.action % 2 == 0
     follow(tmp_path / "shop").observe(5, 4, 6, 3, date=date(0))
-    # 5 rounds to 4, 3 to 4, so that 4 are left: 4 * 9 - 8 * 0.25 - (4 * 4 + 5) - 4 * 0.5
-    assert follow(tmp_path / "shop").status().reward == pytest.approx(11)
+    # 5 counts as 4 and 3 as 4 where it is learned from, but money is what it was: 3 * 9 - 9 * 0.25 - 21 - 6 * 0.5
+    assert follow(tmp_path / "shop").status().reward == pytest.approx(0.75)
 
 
 HOURS = Queue(horizon=24, capacity=30, max_arrivals=12)
@@ -387,6 +413,24 @@ def hourly(weeks=6, seed=0):
     times = np.datetime64("2024-01-01T00", "h") + np.arange(n)
     mean = np.where((np.arange(n) // 24) % 7 >= 5, 6, 2)
     return data.Series(np.minimum(np.random.default_rng(seed).poisson(mean), 12).astype(float), times, "calls", "calls")
+
+
+def test_money_is_counted_in_what_was_told_not_in_rounded_units(tmp_path):
+    learned(tmp_path / "shop", SHOP.replace(unit=2.0))
+    follower = follow(tmp_path / "shop")
+    follower.observe(state=3, action=8, next_state=4, amount=7, date=date(0))
+    # 7 sold at 9, 8 bought at 4, an order 5, 4 kept at 0.5, 11 stored at 0.25: 63 - 32 - 5 - 2 - 2.75
+    assert follow(tmp_path / "shop").status().reward == pytest.approx(21.25)
+    follower.observe(state=4, action=0, next_state=1.5, date=date(1))  # 2.5 sold, 1.5 kept: 22.5 - 0.75 - 1
+    assert follow(tmp_path / "shop").status().reward == pytest.approx((21.25 + 20.75) / 2)
+    follower.observe(state=1.5, action=0, next_state=0, amount=4, date=date(2))  # 13.5 - 0.375 - 2 * 2.5
+    now = follow(tmp_path / "shop").status()
+    assert now.reward == pytest.approx((21.25 + 20.75 + 8.125) / 3)
+    # What was expected: between those of the states around it.
+    plan = learned_plan(follow(tmp_path / "shop").learned()[""])
+    at = [np.interp(x, np.arange(11) * 2.0, plan.v[h]) for h, x in ((0, 3), (1, 4), (1, 4), (2, 1.5), (2, 1.5), (3, 0))]
+    better = [21.25 + 0.95 * at[1] - at[0], 20.75 + 0.95 * at[3] - at[2], 8.125 + 0.95 * at[5] - at[4]]
+    assert now.reward - now.expected == pytest.approx(np.mean(better))
 
 
 def test_weekdays_and_weekends_have_agents_of_their_own(tmp_path):
@@ -537,10 +581,10 @@ def test_a_level_by_hand(original):
     kind = model.kinds[""]
     z = np.array([0.5, 1.5] * 5)
     found = level(model, [("", 0, kind.mean[0] + x * kind.spread[0]) for x in z])
-    # The error: 0.5270 / sqrt(10) of the ten, 1 / sqrt(28) of the learned mean: sqrt(0.02778 + 0.03571) = 0.25198
+    # The error: 0.5270 / sqrt(10) of the ten, 1 / sqrt(40) of the learned mean: sqrt(0.02778 + 0.02500) = 0.22973
     from scipy.stats import t
 
-    assert found.p == pytest.approx(2 * t.sf(1 / 0.25198, 9), rel=1e-3)
+    assert found.p == pytest.approx(2 * t.sf(1 / 0.22973, 9), rel=1e-3)
     assert found.mean == pytest.approx(kind.mean[0] + kind.spread[0])
     assert level(model, []) is None
     assert np.isnan(level(model, [("", 0, 3.0)] * 7).p)
@@ -561,8 +605,8 @@ def test_a_change_is_reported_and_chance_is_not(original, shop):
 
 
 def test_when_to_learn_again(shop):
-    assert "about 2025-01-12, when the journal holds 98 days, half" in follow(shop).status().learn_again
-    take_in(follow(shop), happened(98))
+    assert "about 2025-02-23, when the journal holds 140 days, half" in follow(shop).status().learn_again
+    take_in(follow(shop), happened(140))
     assert follow(shop).status().learn_again.startswith("now, with a series that includes the journal's steps")
 
 
@@ -728,11 +772,14 @@ def test_the_morning_from_the_shell(tmp_path):
         (["act", "shop"], "give what is there now (--state), or a file of it"),
         (["act", "shop", "--stock", "300"], "stock is 300; it must be 0 to 20, in the unit of sales.csv: correct it"),
         (["act", "shop", "--stock", "3", "--date", "2024-10-01"], "is in the series that was learned from"),
-        (["act", "nowhere", "--stock", "3"], "nowhere holds nothing that was learned (no model.json)"),
+        (["act", "nowhere", "--stock", "3"], "nowhere does not exist; give the folder that ucbf learn wrote (--out)"),
         (["observe", "shop", "--stock", "3"], "--action, --next-state not given"),
         (["observe", "shop", "--stock", "3", "--file", "x.csv"], "give one or the other"),
         (["observe", "shop", "--file", "x.csv"], "there is no file 'x.csv'"),
-        (["status", "nowhere"], "nowhere holds no results (no manifest.json)"),
+        (
+            ["status", "nowhere"],
+            "nowhere does not exist; give the folder that ucbf learn wrote (--out), or the folder of a study",
+        ),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(shop, arguments, message):

@@ -94,6 +94,17 @@ def test_nothing_of_the_test_episodes_is_used_before_it_has_come():
     np.testing.assert_array_equal(orders[0][:-6], orders[1][:-6])  # the first of the last seven is not seen either
 
 
+def test_the_season_is_learned_again_from_all_episodes():
+    # For fourteen weeks all days are alike; in the last six, which judge, Saturdays ask for five times as much.
+    demand = np.random.default_rng(0).poisson(np.where((np.arange(140) >= 98) & (np.arange(140) % 7 == 5), 100, 20))
+    found = learn_orders(SHOP, weeks(demand))
+    assert (len(found.training), len(found.test), len(found.learned)) == (14, 6, 20)
+    assert found.season.argmax() == 5
+    np.testing.assert_allclose(found.season, _factors(demand.reshape(20, 7).astype(float)))
+    np.testing.assert_array_equal(found.rolling.season, found.season)
+    assert "then learned again from all 20 episodes" in markdown(order_sections(found))
+
+
 def test_the_page_says_what_was_done_and_what_was_not(found):
     page = markdown(order_sections(found, {"lead_time", "pack", "capacity"}))
     assert "Given, and not used where orders take time: capacity." in page

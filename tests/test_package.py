@@ -15,7 +15,7 @@ def python(code):
 
 
 def test_importing_ucbf_imports_nothing_heavy():
-    heavy = "gymnasium numpy numba scipy matplotlib pyarrow ray pandas hypothesis quantecon jinja2"
+    heavy = "gymnasium numpy numba scipy matplotlib pyarrow ray pandas hypothesis jinja2"
     assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
 
 

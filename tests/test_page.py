@@ -15,7 +15,8 @@ import commands
 import ucbf
 from ucbf import advice, data, figures
 from ucbf.advice.judging import FEWEST_EPISODES
-from ucbf.advice.sections import Compared, Judgement, Line, Rules, check_lines, source_line, verdict_on
+from ucbf.advice.remarks import losing_sales
+from ucbf.advice.sections import Compared, Judgement, Line, Rules, check_lines, sections_of, source_line, verdict_on
 from ucbf.systems import Inventory, Queue
 
 PRICES = ["--price", "9", "--unit-cost", "4"]
@@ -262,12 +263,14 @@ def test_the_rows_are_accounted_for():
     filled = np.zeros(70, bool)
     filled[[4, 9, 11]] = True
     series = data.Series(values.ravel(), times, "units", "shop.csv", filled=filled)
-    training, test = data.episodes(series, 7).split(0.7)
-    found = SimpleNamespace(training=training, test=test)
+    learned = data.episodes(series, 7)
+    training, test = learned.split(0.7)
+    found = SimpleNamespace(training=training, test=test, learned=learned)
     assert source_line(found) == "Read from shop.csv: rows from 2024-01-01 to 2024-03-10."
     assert check_lines(found) == ("3 values filled in.", "1 value far from all others.")
-    training, test = weeks(poisson(K=10)).split(0.7)
-    found = SimpleNamespace(training=training, test=test)
+    learned = weeks(poisson(K=10))
+    training, test = learned.split(0.7)
+    found = SimpleNamespace(training=training, test=test, learned=learned)
     assert source_line(found) == "Read from memory."
     assert check_lines(found) == ("No value filled in.", "No value far from all others.")
 
@@ -316,3 +319,30 @@ def test_a_page_prints(tmp_path, fallen):
     browse(tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={tmp_path / 'p.pdf'}", f"file://{tmp_path}/page.html")
     pages = re.findall(rb"/Type\s*/Page\b", (tmp_path / "p.pdf").read_bytes())
     assert 1 <= len(pages) <= 4
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        (
+            {"price": 3, "unit_cost": 4},
+            "The price (3) is below the unit cost (4): no sale earns anything. So",
+        ),
+        ({"price": 4, "unit_cost": 4}, "The price (4) is no more than the unit cost (4)"),
+        ({"price": 3, "unit_cost": 4, "penalty": 2}, "Only the penalty (2) speaks for ordering"),
+        ({"price": 0, "unit_cost": 4, "penalty": 9}, None),
+        ({"price": 0, "unit_cost": 0, "penalty": 9}, None),
+        ({"price": 5, "unit_cost": 4}, None),
+    ],
+)
+def test_a_price_below_the_cost_is_read_first(costs, said):
+    found = losing_sales(Inventory(**costs))
+    assert (said is None) == (not found)
+    if said is not None:
+        assert found[0].first
+        assert said in found[0].text
+
+
+def test_a_price_below_the_cost_stands_on_the_page():
+    told = sections_of(ucbf.learn(Inventory(capacity=20, max_demand=15, price=3), weeks(poisson(4, K=30).clip(0, 15))))
+    assert any("The price (3) is below the unit cost (4)" in text for text in told.caveats)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import reference
 import ucbf
 from ucbf.kernels.seen import Seen
+from ucbf.lipschitz import lipschitz_ahead
 from worlds import any_told, any_world
 
 
@@ -50,6 +51,32 @@ def test_ucb_f_in_after_state_form_is_algorithm_1(data, bonus, clock):
         agent.observe(h, s + o, a, s_next + o, disturbance=w)
         literal.observe(h, residual)
     tolerance = 1e-10 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(("kind", "literal_kind"), [
+    (ucbf.UCBfBernstein, reference.LiteralBernstein),
+    (ucbf.UCBfReference, reference.LiteralReference),
+])  # fmt: skip
+@given(data=st.data())
+@settings(max_examples=60)
+def test_the_sharper_forms_of_ucb_f_are_their_pseudocode(kind, literal_kind, data):
+    world = data.draw(any_world())
+    told = data.draw(any_told(world))
+    c, clock = data.draw(st.sampled_from([1.0, 0.05, 0.0])), data.draw(st.sampled_from(["episode", "update"]))
+    agent = kind(told, c=c, p=0.1, clock=clock)
+    L = lipschitz_ahead(told, agent.units) if told.model_error else 0.0
+    literal = literal_kind(told, agent.units, c, 0.1, clock, L)
+    tolerance = 1e-9 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+    o = told.state_offset
+    for h, s, a, s_next, w in transitions(world, 25, seed=3):
+        hidden = told.boundary == "clip" and s_next in (0, told.n_states - 1)
+        residual = w if hidden else s_next + o - int(told.f[h, s, a])
+        if told.boundary == "wrap":
+            residual = told.residuals[0] + (residual - told.residuals[0]) % told.n_states
+        agent.observe(h, s + o, a, s_next + o, disturbance=w)
+        literal.observe(h, residual)
     np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
 
 

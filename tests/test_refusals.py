@@ -195,8 +195,10 @@ def test_flags_and_prices_that_do_not_fit_are_refused(tmp_path):
         UserError, match="the prices end at 2024-01-02 15:00:00, the demand at 2024-01-02 23:00:00; the first"
     ):
         with_prices(series(40, hour), episodes)
-    with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
+    with pytest.raises(UserError, match="40 rows without dates, and the demand has 48 steps with dates; give the"):
         with_prices(data.read_series([3.0] * 40), episodes)
+    with pytest.raises(UserError, match="40 rows, but the demand needs 48 of them"):
+        with_prices(data.read_series([3.0] * 40), data.episodes(data.read_series([1.0] * 48), horizon=24))
     prices = series(58, hour, datetime(2023, 12, 31, 14))  # ten hours before the demand
     assert [change["prices"][:2] for change in with_prices(prices, episodes)] == [(0, 1), (4, 0)]
     assert _slug("Sat, Sun") == "Sat--Sun"

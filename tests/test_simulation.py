@@ -15,7 +15,8 @@ import ucbf
 from ucbf.envs import WorldEnv
 from worlds import VARIANTS, any_told, any_world, make_variant, puterman_inventory
 
-COMPILED = ["UCB-f", "UCBVI-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
+SHARPER = ["UCB-f-Bernstein", "UCB-f-Reference"]
+COMPILED = ["UCB-f", *SHARPER, "UCBVI-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
 
 
 def step_by_step(agent, world, episodes, seed, after_the_episode=False):

@@ -44,6 +44,14 @@ def test_what_is_under_way_by_hand(folder):
     assert store.status()["overdue"] == 6
 
 
+def test_the_page_and_the_first_morning_order_the_same(folder):
+    rows = [line.split(",") for line in (folder / "orders.csv").read_text().splitlines()[1:]]
+    said = {float(stock): float(order) for stock, order in rows}
+    assert {stock: StoreFollower(folder).act(stock).order for stock in list(said)[::8]} == {
+        stock: said[stock] for stock in list(said)[::8]
+    }
+
+
 def test_the_order_is_that_of_rolling_orders_that_saw_the_same(folder):
     store = StoreFollower(folder)
     for day, step in enumerate([StoreStep(20, 30), StoreStep(25, 20), StoreStep(18, 25, 30)]):

@@ -19,7 +19,7 @@ from ucbf.errors import UserError
 from ucbf.files import digest
 from ucbf.studies import reading, runner, store
 from ucbf.studies.engines import executor_of
-from ucbf.studies.paper import figure1, figure2
+from ucbf.studies.paper import figure1, figure2, figure3
 from ucbf.studies.reading import make_study, read_study
 from ucbf.studies.runner import run_study, tasks_of
 from ucbf.studies.runs import build_agent, build_world, runs_of
@@ -341,6 +341,15 @@ def test_gaps_at_checkpoints_are_those_of_their_episodes(small):
     row = row_of(run, np.arange(1.0, 1001), 7, 1.0, 2.0)
     assert (row["gap_100"], row["gap_1000"], row["gap_5000"]) == (100, 1000, None)
     np.testing.assert_array_equal(recorded(9, 9), np.arange(1, 10))
+
+
+def test_figure3_is_about_the_horizon_alone():
+    study = figure3(quick=True)
+    assert study.world.varied() == ["horizon"]
+    assert [panel["horizon"] for panel in study.panels()] == [5, 10, 20, 40]
+    told = {run.label: run.agent_params for run in runs_of(study)}
+    assert told["UCB-f-Reference"] == told["UCB-f-Bernstein"] == {"clock": "episode", "c": 0.05}
+    assert told["UCB-f"] == {"clock": "episode", "c": 0.05, "bonus": "theorem"}
 
 
 def test_figure2_repairs_what_is_wrong_by_2_and_by_4():

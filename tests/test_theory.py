@@ -146,3 +146,11 @@ def test_the_orders_of_table_1_by_hand():
             "UCB-f, online": 64 * 600**0.5 + 0.5 * (4 * 6 * 600) ** 0.5,
         }
     )
+
+
+def test_the_newer_orders_by_hand():
+    # d = 9, H = 4, K = 100: sqrt(64·9·100) = 8·3·10, 16·9·10, sqrt(900), 16·10
+    orders = theory.observed_orders(9, 4, 100)
+    assert orders == pytest.approx({"plug-in": 240, "PEL": 1440, "lower bound, in d": 30, "UCBVI-f": 160})
+    with pytest.raises(ValueError, match="n_disturbances is 0"):
+        theory.observed_orders(0, 4, 100)

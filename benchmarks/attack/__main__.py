@@ -20,7 +20,14 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from attack.case import play
 
-SECTIONS = {"kills": 0.3, "damage": 0.1, "forged": 0.25, "mutated": 0.1, "fuzz": 0.25}  # shares of the time
+SECTIONS = {
+    "kills": 0.3,
+    "damage": 0.1,
+    "forged": 0.25,
+    "mutated": 0.1,
+    "spoiled": 0.2,
+    "fuzz": 0.25,
+}  # shares of the time
 AT_ONCE = 2
 PATIENCE = 120.0  # seconds for one case
 

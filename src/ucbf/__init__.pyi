@@ -22,12 +22,16 @@ from ucbf.agents import Greedy as Greedy
 from ucbf.agents import Optimal as Optimal
 from ucbf.agents import Random as Random
 from ucbf.agents import UCBf as UCBf
+from ucbf.agents import UCBfBernstein as UCBfBernstein
+from ucbf.agents import UCBfReference as UCBfReference
 from ucbf.agents import UCBVIf as UCBVIf
 from ucbf.agents import make_agent as make_agent
 from ucbf.certificates import Certificate as Certificate
 from ucbf.controller import Controller as Controller
 from ucbf.controller import load as load
 from ucbf.disturbance import Disturbance as Disturbance
+from ucbf.fleet import Fleet as Fleet
+from ucbf.fleet import learn_fleet as learn_fleet
 from ucbf.following import follow as follow
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning

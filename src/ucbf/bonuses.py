@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import frozen, one_of, real
+from ucbf.kernels.sharper import Scale
 from ucbf.lipschitz import lipschitz_ahead
 from ucbf.system import System
 from ucbf.units import LONG, Units
@@ -97,3 +98,13 @@ def bonus_of(
     }[name]
     floor = {"theorem": L * zeta, "experiment": c * zeta * L, "published": c * zeta / 2 * L}.get(name, 0.0)
     return Bonus(frozen(width * np.ones(H)), float(floor))
+
+
+def scale_of_variances(system: System, units: Units, *, c: float, p: float, repairs: bool) -> Scale:
+    """The numbers of the bonuses that follow variances; cLζ for a wrong f, unless it is repaired."""
+    H, rest = float(system.n_steps), 1 - effective_discount(system)
+    if system.horizon is None:
+        return Scale(c, log_term(system, p), effective_horizon(system), 1 / rest, 0.0)
+    zeta = 0.0 if repairs else system.model_error
+    L = lipschitz_ahead(system, units) / units.scale if zeta else 0.0
+    return Scale(c, log_term(system, p), H, H, float(c * L * zeta))

@@ -13,17 +13,21 @@ Where the samples of all steps are pooled, f may be wrong (ζ > 0), or steps wer
 of an episode, or from a log), later values need not be independent of this step's disturbances. Then one bound serves
 every function: range sqrt((D log 2 + log(1/δ)) / 2n) with D possible disturbances (Weissman et al. 2003). And a
 residual may be off by up to ζ, which is met by taking the best (or the worst) within ζ of every raw next state.
+
+Where f is exact and everything is a whole number, far narrower bounds couple both sides: :mod:`ucbf.coupling`. The
+smallest of several bounds is given, p being shared among them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.bonuses import log_term
 from ucbf.checks import numbers, real
+from ucbf.coupling import Coupling, Tilted, TooLargeError
 from ucbf.kernels.types import Mechanics
 from ucbf.lipschitz import lipschitz_ahead
 from ucbf.mechanics import raw_starts
@@ -32,7 +36,9 @@ from ucbf.system import System
 from ucbf.units import Units, following, over_disturbances, reward_range, units_of
 
 Array = NDArray[np.float64]
-FORMS = ("bernstein", "hoeffding")
+SEPARATE = ("bernstein", "hoeffding")
+FORMS = ("best", "evalue", "coupled", *SEPARATE)
+BRACKET = 0.1  # of p: for upper and lower, and for the difference between them
 SWEEPS = 300  # for a bound where there is no end, at most
 PART = 0.7
 
@@ -42,26 +48,37 @@ class Certificate:
     """V*(s) <= upper(s), lower(s) <= V^π(s) and V*(s) - V^π(s) <= gap(s), for all first states s.
 
     All of it holds together with probability 1-p, at all episodes at once. If you take the smaller of two certificates
-    (of two forms, say), ask each for p/2: the smaller of two that hold with 1-p holds only with 1-2p.
+    (of two forms, say), ask each for p/2: the smaller of two that hold with 1-p holds only with 1-2p. The form "best"
+    has done so.
     """
 
     upper: Array  # [S] in the user's units
     lower: Array  # [S]
     gap: Array  # [S] at most upper - lower
     p: float
+    form: str = ""  # which bound was the smallest, on average over the first states
+    note: str = ""  # why narrower ones were not to be had; empty if they were
+    tilted: Tilted | None = None  # an average over first states is bounded more narrowly than each of them
 
     def __repr__(self) -> str:
-        return f"Certificate(gap {self.gap.min():.4g} to {self.gap.max():.4g} over the first states, p={self.p:g})"
+        said = "".join(f", {one}" for one in (self.form, self.note) if one)
+        return (
+            f"Certificate(gap {self.gap.min():.4g} to {self.gap.max():.4g} over the first states, p={self.p:g}{said})"
+        )
 
     def average(self, start: ArrayLike | None = None) -> float:
         """The bound, averaged over a law of the first state [S]; uniform if None."""
-        gap = self.gap
-        if start is None:
-            return float(gap.mean())
-        weights = numbers("start", start)
-        if weights.shape != gap.shape or (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
-            raise ValueError(f"start is {weights!r:.60}; it must be probabilities [S] = {gap.shape} that sum to 1")
-        return float(weights @ gap)
+        weights = checked_start(start, len(self.gap))
+        each = float(self.gap.mean()) if start is None else float(weights @ self.gap)
+        return each if self.tilted is None else min(each, self.tilted.average(weights))
+
+
+def checked_start(start: ArrayLike | None, S: int) -> Array:
+    """[S] a law of the first state; uniform if None."""
+    weights = np.full(S, 1 / S) if start is None else numbers("start", start)
+    if weights.shape != (S,) or (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
+        raise ValueError(f"start is {weights!r:.60}; it must be probabilities [S] = {(S,)} that sum to 1")
+    return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +87,77 @@ class Evidence:
 
     counts: Array
     policy: NDArray[np.int64]
+    value: Array | None = None  # [S] about what the first states are worth, in the learner's units
+
+
+def certify(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float, form: str) -> Certificate:
+    """How far from optimal the policy can be, by one of ``FORMS``. Other arguments: as of :func:`bracket`.
+
+    p is shared among the bounds by what is fixed before anything is seen: whether a bound can be had may depend on
+    the data, but its share may not.
+    """
+    if form in SEPARATE:
+        return _separate(system, units, told, evidence, p, form)
+    uncoupled, shares = _uncoupled(system), _shares(system, evidence, form)
+    if uncoupled and form == "best":
+        return replace(_separate(system, units, told, evidence, p, "bernstein"), note=uncoupled)
+    if uncoupled or not shares:
+        raise ValueError(f"the form {form!r} is not to be had: {uncoupled or _shared(system)}; use form='best'")
+    if form == "coupled":  # which serves every function
+        found = bracket_by_sets(system, units, told, evidence, BRACKET * p)
+    else:
+        found = _separate(system, units, told, evidence, BRACKET * p, "bernstein")
+    found = replace(found, p=p)
+    try:
+        coupling = Coupling(told, evidence.policy, np.tile(system.bins.guess > 0, system.n_contexts))
+    except TooLargeError as reason:
+        return replace(found, note=f"separate bounds only: {reason}")
+    value = np.zeros(system.n_states) if evidence.value is None else evidence.value
+    counts = np.rint(evidence.counts)  # whole numbers, but for rounding where a prior was added and taken off
+    gaps, tilted, seen = {found.form: found.gap}, None, counts.sum(axis=1)
+    if "coupled" in shares:
+        gaps["coupled"] = coupling.over_balls(counts, shares["coupled"] * p, value) * units.scale
+    if "evalue" in shares and seen.min() >= 1 and np.ptp(seen) == 0:
+        span = float(units.cap[0] - units.floor[0])
+        tilted = coupling.with_evalues(counts, shares["evalue"] * p, span).times(units.scale)
+        gaps["evalue"] = tilted.at_states()
+    gap = np.maximum(np.minimum.reduce(list(gaps.values())), 0)
+    means = {name: float(one.mean()) for name, one in gaps.items()}
+    if tilted is not None:
+        means["evalue"] = min(means["evalue"], tilted.average(np.full(len(gap), 1 / len(gap))))
+    return replace(found, gap=gap, form=min(means, key=means.__getitem__), tilted=tilted)
+
+
+def _uncoupled(system: System) -> str:
+    """Why both sides cannot be coupled; empty if they can."""
+    if system.slack:
+        return f"f may be wrong (model_error {system.model_error:g}), so that separate bounds serve"
+    if not system.space.all_whole or len(system.mechanics.corners) > 1:
+        return "an axis is continuous, so that separate bounds serve"
+    return ""
+
+
+def _shares(system: System, evidence: Evidence, form: str) -> dict[str, float]:
+    """The shares of p of the coupled bounds of a form; empty if it is not to be had."""
+    alone = system.horizon is not None and system.n_contexts == 1 and len(evidence.counts) == system.n_steps
+    shares = {"evalue": 2 / 3, "coupled": 1 / 3} if alone else {"coupled": 1.0}
+    if form != "best":
+        shares = {form: 1.0} if form in shares else {}
+    return {name: (1 - BRACKET) * share for name, share in shares.items()}
+
+
+def _shared(system: System) -> str:
+    """Why e-values are not to be had."""
+    if system.horizon is None:
+        return "e-values need an end"
+    return "e-values need a distribution of its own for every step, and no contexts (here steps or contexts share one)"
+
+
+def _separate(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float, form: str) -> Certificate:
+    """By two separate bounds; without an end and with contexts there is one form only."""
+    if system.horizon is None or system.n_contexts > 1:
+        return bracket_by_sets(system, units, told, evidence, p)
+    return bracket(system, units, told, evidence, p, form)
 
 
 def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float, form: str) -> Certificate:
@@ -90,7 +178,7 @@ def bracket(system: System, units: Units, told: Mechanics, evidence: Evidence, p
         chosen = np.arange(S), evidence.policy[h]
         low = reward[chosen] + following(told, worst, h)[chosen]
     upper, lower = up * units.scale, np.minimum(low, up) * units.scale
-    return Certificate(upper, lower, upper - lower, p)
+    return Certificate(upper, lower, upper - lower, p, form)
 
 
 def bracket_by_sets(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float) -> Certificate:
@@ -107,7 +195,7 @@ def bracket_by_sets(system: System, units: Units, told: Mechanics, evidence: Evi
     else:
         lower, upper = (_settled(system, units, told, sweep, sign) for sign in (-1, 1))
     upper, lower = upper * units.scale, np.minimum(lower, upper) * units.scale
-    return Certificate(upper, lower, upper - lower, p)
+    return Certificate(upper, lower, upper - lower, p, "sets")
 
 
 def _settled(system: System, units: Units, told: Mechanics, sweep: _Sweep, sign: int) -> Array:
@@ -237,9 +325,7 @@ class _Error:
         """[X] the mean of ``raw`` [Z] over the disturbances, by their probabilities [R]."""
         if self.system.space.is_line:
             return np.correlate(raw, pmf, "valid")
-        told, length = self.told, self.told.n_after // len(self.told.rows)
-        first = (told.rows[:, None] + np.arange(length)).ravel()
-        mean = np.zeros(told.n_after)
+        told, first, mean = self.told, raw_starts(self.told), np.zeros(self.told.n_after)
         for j in np.flatnonzero(pmf):
             mean += pmf[j] * raw[first + told.offsets[j]]
         return mean
@@ -297,4 +383,4 @@ def proved(possible: Certificate, optimistic: Array, errors: Array, acted: Array
     gap = np.minimum(acted.sum(), possible.gap)
     upper = np.minimum(optimistic, possible.upper)
     lower = np.maximum(optimistic - errors[0] - acted.sum(), possible.lower)
-    return Certificate(upper, lower, np.minimum(gap, upper - lower), possible.p)
+    return Certificate(upper, lower, np.minimum(gap, upper - lower), possible.p, "theorem")

@@ -91,14 +91,15 @@ def _named(system: System) -> Limits:
     return {
         "policy": Limit(0, system.n_actions - 1),
         **dict.fromkeys(("visits", "made"), Limit(0, each)),
-        "due": Limit(0, 2**62),
-        **dict.fromkeys(("stale", "unsettled"), flag),
+        **dict.fromkeys(("due", "due_ref"), Limit(0, 2**62)),
+        **dict.fromkeys(("stale", "stale_ref", "unsettled"), flag),
         **dict.fromkeys(("counts", "below", "above", "hits", "seen", "arrived"), Limit(0, MOST_SEEN)),
         **dict.fromkeys(("weight", "law", "share"), chance),
         **dict.fromkeys(("q", "upper", "lower", "reference"), q),
-        **dict.fromkeys(("average", "bonus", "value", "value_low", "value_ref", "mean_ref", "mean_adv"), value),
+        **dict.fromkeys(("average", "bonus", "value", "value_low", "value_ref", "mean", "mean_ref", "mean_adv"), value),
         **dict.fromkeys(("landed", "total", "ahead", "raw", "room"), total),
         **dict.fromkeys(("squares", "square_ref", "square_adv", "beta", "bonus_ref", "phi"), Limit(0, SQUARES)),
+        **dict.fromkeys(("variance", "variance_ref", "variance_adv"), Limit(0, SQUARES)),
     }
 
 

@@ -161,7 +161,8 @@ def mechanics_of(
         reward=frozen(reward),
         landing=frozen(np.tile(np.zeros((1, Z)) if landing is None else landing, E)),
         next_state=frozen((next_state + S // E * blocks).ravel().astype(np.int32)),
-        rows=frozen(np.tile(rows, E)),
+        rows=frozen(rows),
+        length=X // len(rows),
         stride=int(raw[moved + 1 :].prod()),
         offsets=frozen((offsets + Z * blocks).ravel()),
         bins=frozen(bins.count),
@@ -172,6 +173,7 @@ def mechanics_of(
         horizon=horizon,
         endless=endless,
         n_contexts=E,
+        n_states=S // E,
         n_after=X * E,
         n_residuals=bins.n * E,
         shift=-int(reach.origin[0] + bins.first[0]),
@@ -186,7 +188,7 @@ def mechanics_of(
 
 def raw_starts(m: Mechanics) -> NDArray[np.int64]:
     """[X] where each after-state lies among the raw next states, before W moves it."""
-    return (m.rows[:, None] + np.arange(m.n_after // len(m.rows))).ravel()
+    return np.tile((m.rows[:, None] + np.arange(m.length)).ravel(), m.n_contexts)
 
 
 def look_ahead(space: Space, reach: Reach, ahead: NDArray[np.float64], at: NDArray[Any]) -> NDArray[np.float64]:

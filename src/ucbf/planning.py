@@ -110,6 +110,11 @@ def optimal(world: World) -> Plan:
 def plan(system: System, law: Disturbance) -> Plan:
     """The best plan in ``system`` if W follows ``law``."""
     check_law(system, law)
+    return plan_with(system, law)
+
+
+def plan_with(system: System, law: Disturbance) -> Plan:
+    """The same with a law that was checked already."""
     if system.horizon is None:
         return _plan_without_end(system, law)
     v, ahead, policy = induction(charged(system, law), *occurring(system, law))
@@ -227,12 +232,12 @@ def occurring(system: System, law: Disturbance) -> tuple[NDArray[np.int64], NDAr
     """
     occurs, m = np.flatnonzero((law.pmf > 0).any(axis=0)), system.mechanics
     if system.space.all_whole:
-        return frozen(m.offsets[system.indices_of(law)[occurs]]), frozen(law.pmf[:, occurs])
+        return frozen(m.offsets[system.indices_of(law)[occurs]]), np.ascontiguousarray(law.pmf[:, occurs])
     j, share = system.bins.spread(law.values[occurs])
     pmf = np.stack(
         [np.bincount(j.ravel(), (share * row[:, None]).ravel(), system.bins.n) for row in law.pmf[:, occurs]]
     )
-    return m.offsets, frozen(pmf / pmf.sum(axis=1, keepdims=True))
+    return m.offsets, pmf / pmf.sum(axis=1, keepdims=True)
 
 
 def endless(system: System, law: Disturbance, tolerance: float = 1e-4) -> System:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.studies.runs import CHECKPOINTS
-from ucbf.studies.spec import Study
-from ucbf.studies.store import Results
+if TYPE_CHECKING:
+    from ucbf.studies.spec import Study
+    from ucbf.studies.store import Results
 
 DRAWS = 2000  # of the bootstrap
 
@@ -124,11 +124,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
                 "regret_low": float(low),
                 "regret_high": float(high),
                 "greedy_gap": float(curve.greedy.mean()),
-                **{
-                    f"gap_{k}": float(np.mean([run[f"gap_{k}"] for run in curve.runs]))
-                    for k in CHECKPOINTS
-                    if k <= results.study.length
-                },
+                **{f"gap_{k}": float(np.mean([run[f"gap_{k}"] for run in curve.runs])) for k in _checkpoints(results)},
                 "settled": None if np.isinf(median) else median,
                 "settled_share": float(np.mean([k is not None for k in settled])),
             }
@@ -193,9 +189,16 @@ def ratio_interval(pairs: NDArray[np.float64], seed: int = 0) -> tuple[float, fl
     return float(low), float(high)
 
 
+def _checkpoints(results: Results) -> list[int]:
+    """The episodes, or steps, whose gap is told."""
+    from ucbf.studies.runs import CHECKPOINTS  # here: tables of ucbf learn need no studies
+
+    return [k for k in CHECKPOINTS if k <= results.study.length]
+
+
 def heading(results: Results) -> dict[str, str]:
     """The columns of the summary that are printed, and their titles."""
-    gaps = {f"gap_{k}": f"gap at {k}" for k in CHECKPOINTS if k <= results.study.length}
+    gaps = {f"gap_{k}": f"gap at {k}" for k in _checkpoints(results)}
     return {
         "panel": "panel",
         "agent": "agent",

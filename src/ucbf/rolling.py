@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real, whole
 from ucbf.kernels.rolling import Rollout, Terms, count_open, search
-from ucbf.laws.levels import Levels
+from ucbf.laws.mixtures import LevelMixture
 from ucbf.suppliers import Belief, Supplier, believe
 from ucbf.systems.inventory import Inventory
 
@@ -148,7 +148,7 @@ def terms_of(shop: Inventory, since: int = 0) -> Terms:
 class Rolling:
     """Orders for a store whose demand drifts and whose supplier takes time: decided anew at every step.
 
-    What the steps ahead may bring is sampled from :class:`ucbf.laws.levels.Levels`, when orders will come from
+    What the steps ahead may bring is sampled from :class:`ucbf.laws.mixtures.LevelMixture`, when orders will come from
     :func:`ucbf.suppliers.believe`; the order is the best over these paths (:func:`best_order`). The same history gives
     the same order.
 
@@ -194,7 +194,7 @@ class Rolling:
         if self.season.ndim != 1 or not (self.season > 0).all():
             raise ValueError(f"season is {season!r:.60}; give one factor above 0 for each step of a period")
         self.supplier = Supplier(shop.lead_time, trust=1.0) if supplier is None else supplier
-        self.levels, self.lags = Levels(), list[int]()
+        self.levels, self.lags = LevelMixture(), list[int]()
         self.t = whole("first", first, 0)  # the step to come
         self._first = self.t
         terms_of(shop)

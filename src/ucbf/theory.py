@@ -155,8 +155,8 @@ def regret_orders(
 ) -> dict[str, float]:
     """Table 1 of the paper: the order of the regret after T steps, without constants and logarithms.
 
-    "UCB-f, online" is Theorem 3: an estimate of f that improves like sqrt(d/k). Orders only: they say how regret grows,
-    not how large it is.
+    "UCB-f, online" is Theorem 3: an estimate of f that improves like sqrt(d/k); its constants are not given. Orders
+    only: they say how regret grows, not how large it is. :func:`observed_orders` has newer ones.
     """
     given = {"n_states": n_states, "n_actions": n_actions, "horizon": horizon, "steps": steps}
     S, A, H, T = (float(whole(name, number, 1)) for name, number in given.items())
@@ -167,4 +167,31 @@ def regret_orders(
         "Q-EarlySettled-Advantage": (H**2 * S * A * T) ** 0.5 + H**6 * S * A,
         "UCB-f": (H**6 * T) ** 0.5 + lipschitz * model_error * H * T,
         "UCB-f, online": (H**6 * T) ** 0.5 + lipschitz * (H * d * T) ** 0.5,
+    }
+
+
+def observed_orders(n_disturbances: int, horizon: int, episodes: int) -> dict[str, float]:
+    """Newer bounds for systems whose randomness is all exogenous and observed, as W is with exact f: orders of growth.
+
+    Without constants and logarithms, after K episodes, d being the number of values that W (there: the exogenous state)
+    may take. They are as their authors state them, for rewards between 0 and 1 a step; nothing is proved here.
+
+    ==================  ==================  ============================================================================
+    name                order               stated in
+    ==================  ==================  ============================================================================
+    plug-in             sqrt(H³dK)          Wan, Sinclair, Shah, Wainwright, arXiv 2409.14557: independent, observed
+    PEL                 H² d sqrt(K)        Liang, Cheng, Sinclair, Du, arXiv 2601.20694: pure exploitation, tables
+    lower bound, in d   sqrt(dK)            Maran, Salaorni, Restelli, arXiv 2603.02862: Markov; no learner does better
+    UCBVI-f             H² sqrt(K)          this package: independent W, exact f; free of d, but for a logarithm of S
+    ==================  ==================  ============================================================================
+
+    EXAVI (arXiv 2603.02862) has d in its leading term as the lower bound has it; its powers of H are not repeated here.
+    """
+    given = {"n_disturbances": n_disturbances, "horizon": horizon, "episodes": episodes}
+    d, H, K = (float(whole(name, number, 1)) for name, number in given.items())
+    return {
+        "plug-in": (H**3 * d * K) ** 0.5,
+        "PEL": H**2 * d * K**0.5,
+        "lower bound, in d": (d * K) ** 0.5,
+        "UCBVI-f": H**2 * K**0.5,
     }

@@ -35,19 +35,30 @@ def units_of(system: System) -> Units:
         return _units_without_end(system)
     if in_paper_units(system):
         return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))), frozen(np.zeros(H)))
-    high, low = np.empty((H + 1, system.n_states)), np.empty((H + 1, system.n_states))
-    high[H] = low[H] = system.terminal
+    high, _ = extreme_returns(np.maximum, system, m)
+    low, ahead = extreme_returns(np.minimum, system, m)
     floor = np.empty(H)
-    for h in range(H - 1, -1, -1):
-        reward, landing = (table[h % len(table)] for table in (m.reward, m.landing))
-        for pick, v in ((np.maximum, high), (np.minimum, low)):
-            ahead = over_disturbances(pick, landing + m.discount * v[h + 1][m.next_state], system)
-            q = reward + following(m, ahead, h)
-            v[h] = q.max(axis=1)
-        floor[h] = q[np.isfinite(reward)].min()  # of the worst disturbances, which came last
+    for h in range(H):
+        reward = m.reward[h % len(m.reward)]
+        floor[h] = (reward + following(m, ahead[h], h))[np.isfinite(reward)].min()
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
     return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
+
+
+def extreme_returns(pick: Any, system: System, m: Mechanics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[H + 1, S] and [H, X] the return of the best actions, and what follows after-states, if W is always extreme.
+
+    pick: np.maximum for the best W of every step, np.minimum for the worst; for systems with an end
+    """
+    H = system.n_steps
+    v, ahead = np.empty((H + 1, system.n_states)), np.empty((H, m.n_after))
+    v[H] = m.terminal
+    for h in range(H - 1, -1, -1):
+        reward, landing = (table[h % len(table)] for table in (m.reward, m.landing))
+        ahead[h] = over_disturbances(pick, landing + m.discount * v[h + 1][m.next_state], system)
+        v[h] = (reward + following(m, ahead[h], h)).max(axis=1)
+    return v, ahead
 
 
 def _units_without_end(system: System) -> Units:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, numbers, real, whole
 from ucbf.disturbance import Disturbance, invert
-from ucbf.planning import Plan, check_law, plan
+from ucbf.planning import Plan, check_law, plan_with
 from ucbf.system import System
 from ucbf.tables import LARGEST_TABLE, distinct_steps
 
@@ -69,7 +69,7 @@ class World:
     @cached_property
     def plan(self) -> Plan:
         """The optimal plan: :func:`ucbf.optimal`."""
-        made = plan(self.system, self.law)
+        made = plan_with(self.system, self.law)
         return Plan(self.system, frozen(made.v), frozen(made.ahead), frozen(made.policy), made.bounds)
 
     @property

@@ -9,6 +9,7 @@ from ucbf.advice.drift import change, trend
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING, half_interval
 from ucbf.advice.result import Advice
 from ucbf.advice.sizes import rounding_effect
+from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
 from ucbf.wording import show_count, show_number
 
@@ -30,7 +31,7 @@ def find_caveats(advice: Advice) -> list[str]:
         _outliers(advice),
         _rounding(advice),
         _unequal_spread(advice),
-        _few_episodes(advice),
+        few_episodes(advice.learned),
     ]
     return [text for text in found if text]
 
@@ -67,7 +68,7 @@ def _unexpected_reward(advice: Advice) -> str:
         return ""
     came = advice.rewards[LEARNED]
     reach = half_interval(came, others=len(advice.training), confidence=VERY_SURE)
-    if abs(float(came.mean()) - advice.value) <= reach:
+    if abs(float(came.mean()) - advice.value_judged) <= reach:
         return ""
     reasons = [
         text
@@ -80,7 +81,8 @@ def _unexpected_reward(advice: Advice) -> str:
     ]
     why = ", and ".join(reasons) or "nothing that was tested explains it; is the series what was asked for?"
     return (
-        f"Expected were {show_number(advice.value)} an episode; {show_number(float(came.mean()))} came of it in the "
+        f"Expected were {show_number(advice.value_judged)} an episode, before those that judge; "
+        f"{show_number(float(came.mean()))} came of it in the "
         f"{show_count(len(came), 'episode')} that followed. Chance explains a difference of {show_number(reach)}. "
         f"Why: {why}."
     )
@@ -101,9 +103,12 @@ def _changed_amounts(advice: Advice) -> str:
     way = "higher" if found.share > 0 else "lower"
     by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
     return (
-        f"The {name} was {by}{way} in the episodes that followed than in those that were learned "
-        "from: what was learned is of the past. "
-        + ("Learn from recent data, or give a forecast." if advice.recency.counts_alike else "Learn again often.")
+        f"The {name} was {by}{way} in the episodes that followed than in those before them. The advice was learned "
+        + (
+            "from both, as if nothing had changed. Learn from recent data, or give a forecast."
+            if advice.recency.counts_alike
+            else "from both, what is recent counting more. Learn again often."
+        )
     )
 
 
@@ -135,11 +140,11 @@ def _dependent_steps(advice: Advice) -> str:
 def _outliers(advice: Advice) -> str:
     """Amounts that are far from all others, and may be mistakes."""
     preset = advice.preset
-    amounts = np.concatenate([advice.training.values, advice.test.values])
+    amounts = advice.learned.values
     odd = outliers(amounts)
     if not odd.any():
         return ""
-    named = [f"{amounts[k, h]:g} in {advice.training.place(k, h)}" for k, h in np.argwhere(odd)]
+    named = [f"{amounts[k, h]:g} in {advice.learned.place(k, h)}" for k, h in np.argwhere(odd)]
     more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return (
         f"Far from all others: {preset.amount_name} {', '.join(named[:SHOWN])}{more}; the others go from "
@@ -151,7 +156,7 @@ def _outliers(advice: Advice) -> str:
 def _rounding(advice: Advice) -> str:
     """A unit so coarse that rounding changes the amounts noticeably."""
     preset = advice.preset
-    effect = rounding_effect(np.concatenate([advice.training.values, advice.test.values]), preset.unit)
+    effect = rounding_effect(advice.learned.values, preset.unit)
     if effect.negligible:
         return ""
     return (
@@ -163,7 +168,7 @@ def _rounding(advice: Advice) -> str:
 def _unequal_spread(advice: Advice) -> str:
     """Steps whose amounts spread differently, although they share one distribution around their means."""
     spread = spreads(advice)
-    few = len(advice.training) < FEWEST_EPISODES
+    few = len(advice.learned) < FEWEST_EPISODES
     if not advice.pooled or few or spread.max() <= 2 * max(float(spread.min()), advice.preset.unit / 4):
         return ""
     return (
@@ -173,15 +178,15 @@ def _unequal_spread(advice: Advice) -> str:
 
 
 def spreads(advice: Advice) -> NDArray[np.float64]:
-    """[H] the standard deviation of every step, over training episodes of the last kind, outliers left out."""
-    kind, training = advice.last.kind, advice.errors[0]
-    table = np.where(training.outliers, np.nan, training.values)[[k == kind for k in advice.training.kinds]]
+    """[H] the standard deviation of every step, over the episodes of the last kind, outliers left out."""
+    kind, errors = advice.last.kind, advice.learned_errors
+    table = np.where(errors.outliers, np.nan, errors.values)[[k == kind for k in errors.kinds]]
     found: NDArray[np.float64] = np.nanstd(table, axis=0)
     return found
 
 
-def _few_episodes(advice: Advice) -> str:
-    """Too few training episodes to judge anything by."""
-    if len(advice.training) >= FEWEST_EPISODES:
+def few_episodes(learned: Episodes) -> str:
+    """Too few episodes to learn from."""
+    if len(learned) >= FEWEST_EPISODES:
         return ""
-    return f"Learned from {show_count(len(advice.training), 'episode')}: take it as a first guess."
+    return f"Learned from {show_count(len(learned), 'episode')}: take it as a first guess."

@@ -78,6 +78,8 @@ def _still_learning(planner: Planner, first: int) -> Callable[[int], Player]:
     agents: dict[str, UCBVIf] = {}
 
     def player(k: int) -> Player:
+        if planner.training.quantiles is not None:
+            return planner.renewed(first + k)
         now = planner.episode(first + k)
         if now.kind not in agents:
             agents[now.kind] = planner.agent_for(first + k)
@@ -115,10 +117,10 @@ def half_interval(numbers: NDArray[np.float64], others: int = 0, confidence: flo
 
     others: if above 0, the interval of the difference to the mean of so many other numbers with the same spread
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n = len(numbers)
     if n < 2:
         return np.inf
     error = float(numbers.std(ddof=1)) * np.sqrt(1 / n + (1 / others if others else 0))
-    return float(t.ppf((1 + confidence) / 2, n - 1) * error)
+    return float(stdtrit(n - 1, (1 + confidence) / 2) * error)

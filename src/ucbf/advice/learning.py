@@ -1,4 +1,4 @@
-"""``ucbf.learn``: learn from the first part of a series, and judge by the rest."""
+"""``ucbf.learn``: learn from the first part of a series, judge by the rest, and learn again from all of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from ucbf.advice.judging import judge, judged_policies, learned_rewards
 from ucbf.advice.planner import Planner
+from ucbf.advice.quantiles import Quantiles, QuantileScores, scores
 from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
 from ucbf.advice.sizes import rounding_effect
@@ -20,6 +21,8 @@ from ucbf.data import Episodes, independence
 from ucbf.errors import UserError
 from ucbf.run import Progress
 from ucbf.systems.base import Preset
+
+MEDIAN_ONLY = "with the median only"  # in comparisons: what is learned without the other quantiles
 
 
 def learn(
@@ -33,9 +36,13 @@ def learn(
     p: float = 0.05,
     half_life: float | None = None,
     without: str | None = None,
+    quantiles: Quantiles | None = None,
     progress: Progress | None = None,
 ) -> Advice:
-    """Learn a policy from the first episodes of a series, and judge it by the others.
+    """Learn a policy from the first episodes of a series, judge it by the others, and learn again from all of them.
+
+    What is judged knows nothing of the episodes that it is judged by. What is advised, and the agents to go on with,
+    are learned in the same way from every episode.
 
     Parameters
     ----------
@@ -44,7 +51,8 @@ def learn(
     episodes
         The measured amounts, cut into episodes (:func:`ucbf.data.episodes`).
     train
-        The share of the episodes that is learned from. The others judge, up to 50,000 steps of them; none do if 1.
+        The share of the episodes from which the policy is learned that is judged. The others judge, up to 50,000 steps
+        of them; none do if 1.
     pooled
         Whether all steps share one distribution of W, the difference to the profile; else every step has its own. The
         profile is that of ``preset`` or ``changes`` if they give one, else the mean of every step. Where an episode is
@@ -62,42 +70,58 @@ def learn(
         The probability with which the certificate may fail.
     half_life
         After how many episodes one counts half as much as the last. None: chosen by what it would have predicted, out
-        of sample, in the training episodes; all count alike unless another is clearly better. ``math.inf``: all alike.
+        of sample, in what is learned from; all count alike unless another is clearly better. ``math.inf``: all alike.
     without
         If given, the policy that is learned without the profiles of ``changes`` is compared too, under this name.
+    quantiles
+        Of each of the K episodes, known before it, where ``changes`` has the forecast in the middle as the profile.
+        They are used if they would have predicted the training episodes better, out of sample, than the errors of that
+        one forecast; "with the median only" is compared then. ``Advice.quantile_scores`` has both scores.
     progress
         Called with (steps of work done, steps of work).
     """
     _check_arguments(preset, episodes, train, changes, half_life)
     _check_range_and_unit(preset, episodes)
     training = Training(preset, episodes, train, pooled, changes, half_life)
-    planner = Planner(training, changes is None if ongoing is None else ongoing)
+    found = None if quantiles is None else _quantile_scores(training, quantiles, len(episodes))
+    used = quantiles if found is not None and found.are_better else None
+    plain, training = training, Training(preset, episodes, train, pooled, changes, half_life, used)
+    judged = Planner(training, changes is None if ongoing is None else ongoing)
     begin = _first_state(training.preset_of(0), start)
-    work = _Work(progress, resampled_histories(training))
+    whole = training
     if len(training.test_episodes):
-        work.total += len(judged_policies(planner))
-    rewards = judge(planner, begin, work.done)
+        whole = Training(preset, episodes, 1.0, pooled, changes, half_life, used)
+    planner = Planner(whole, judged.ongoing) if whole is not training else judged
+    work = _Work(progress, resampled_histories(whole))
+    if len(training.test_episodes):
+        work.total += len(judged_policies(judged))
+    rewards = judge(judged, begin, work.done)
     if without is not None and rewards:
         told = [{name: x for name, x in change.items() if name != "profile"} for change in changes or ()]
         blind = Training(preset, episodes, train, pooled, told if any(told) else None, half_life)
-        rewards[without] = learned_rewards(Planner(blind, planner.ongoing), begin)
-    n, last = len(training.training_episodes), len(training.episodes) - 1
-    kinds = {planner.episode(k).name: k for k in training.last_of_each_kind()}
+        rewards[without] = learned_rewards(Planner(blind, judged.ongoing), begin)
+    if used is not None and rewards:
+        rewards[MEDIAN_ONLY] = learned_rewards(Planner(plain, judged.ongoing), begin)
+    last = len(whole.episodes) - 1
+    kinds = {planner.episode(k).name: k for k in whole.last_of_each_kind()}
     return Advice(
         by_kind={name: planner.episode(k) for name, k in kinds.items()},
         training=training.training_episodes,
         test=training.test_episodes,
         rewards=rewards,
-        independence=independence(training.disturbances[:n], training.training_episodes.kinds),
-        pooled=training.pooled,
-        recency=training.recency,
+        independence=independence(whole.disturbances, whole.episodes.kinds),
+        pooled=whole.pooled,
+        recency=whole.recency,
         ongoing=planner.ongoing,
         value=planner.expected_value(begin),
+        value_judged=judged.expected_value(begin),
         certificate=_certificate(planner, last, p),
         loss=estimated_loss(planner, last, begin, work.done),
         start=begin * preset.unit,
         agents={name: planner.agent_for(k) for name, k in kinds.items()},
         planner=planner,
+        judged=judged,
+        quantile_scores=found,
     )
 
 
@@ -116,14 +140,27 @@ class _Work:
 def _certificate(planner: Planner, k: int, p: float) -> Certificate | None:
     """How far from optimal the policy of episode k can be, given what was counted in the training episodes.
 
-    None where they do not count alike: then they are not taken for draws of one distribution, and nothing is proved.
+    None where they are not taken for draws of one distribution, so that nothing is proved: where they do not count
+    alike, or each has a distribution of its own.
     """
     training = planner.training
-    if not training.recency.counts_alike:
+    if not training.recency.counts_alike or training.quantiles is not None:
         return None
     agent = UCBVIf(planner.episode(k).system, stationary=training.pooled)
     agent.warm_start(training.disturbances[training.counted_episodes(training.episodes.kinds[k])])
-    return agent.certificate(p)
+    return agent.certificate(p, "coupled")  # the system was stated in view of the data: sizes, profiles
+
+
+def _quantile_scores(training: Training, quantiles: Quantiles, K: int) -> QuantileScores | None:
+    """How well the quantiles, and the forecast in the middle, predict the training episodes; None if too few."""
+    n, H = training.training_episodes.values.shape
+    if quantiles.values.shape[:2] != (K, H):
+        raise ValueError(f"quantiles are of {quantiles.values.shape[:2]} steps; give those of all episodes, {(K, H)}")
+    if training.forecast is None:
+        raise ValueError(
+            "quantiles are given without a profile in each of the changes; give the forecast in the middle"
+        )
+    return scores(quantiles, training.forecast[:n], training.measured(np.arange(n))) if n > 1 else None
 
 
 # -- checks ---------------------------------------------------------------------------------------------

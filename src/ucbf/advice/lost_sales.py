@@ -15,6 +15,13 @@ def censored_remark(done: Uncensored, column: str) -> Remark:
     n, kept, total = int(done.sold_out.sum()), int(done.unresolved.sum()), done.sold_out.size
     if not n:
         return Remark(f"No step was sold out, by column {column!r}.")
+    if n == total:
+        return Remark(
+            f"Every step was sold out (column {column!r}): nothing shows how much more was asked for. What was sold "
+            "was taken for the demand, which is too little, and so is what is ordered. Have more in stock for a while, "
+            "or check that 1 means in stock.",
+            first=True,
+        )
     before, after = float(done.sold.mean()), float(done.episodes.values.mean())
     rose = f" ({after / before - 1:+.1%})" if before else ""
     said = (

@@ -34,11 +34,11 @@ def _slug(name: str) -> str:
 
 def _model(advice: Advice, folder: Path, files: dict[str, str], time_zone: str | None) -> Model:
     """What is to be known of an advice whose agents were saved. files: by the names of ``advice.by_kind``."""
-    preset, series = advice.preset, advice.training.series
+    preset, series = advice.preset, advice.learned.series
     changes = advice.planner.training.changes
     varies = () if changes is None else tuple(sorted({name for change in changes for name in change}))
     kinds = {
-        each.kind: Kind(files[name], digest((folder / files[name]).read_bytes()), *_amounts(advice.training, each.kind))
+        each.kind: Kind(files[name], digest((folder / files[name]).read_bytes()), *_amounts(advice.learned, each.kind))
         for name, each in advice.by_kind.items()
     }
     return Model(
@@ -47,10 +47,10 @@ def _model(advice: Advice, folder: Path, files: dict[str, str], time_zone: str |
         source=series.source,
         column=series.name,
         rows=len(series),
-        episodes=len(advice.training),
+        episodes=len(advice.learned),
         expected=float(advice.value),
         varies=varies,
-        calendar=calendar_of(advice.training, time_zone),
+        calendar=calendar_of(advice.learned, time_zone),
         kinds=kinds,
     )
 

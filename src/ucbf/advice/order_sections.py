@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from ucbf.advice.caveats import few_episodes
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.ordering import OrderAdvice
-from ucbf.advice.remarks import Remark, assumed_costs
+from ucbf.advice.remarks import Remark, assumed_costs, losing_sales
 from ucbf.advice.sections import (
     Line,
     Rules,
@@ -30,7 +31,7 @@ def order_sections(
     advice: OrderAdvice, given: Collection[str] | None = None, remarks: Iterable[Remark] = ()
 ) -> Sections:
     """What is said of orders. given: the parameters that the user chose; remarks: what is said besides."""
-    remarks = (*remarks, *assumed_costs(advice.shop, given))
+    remarks = (*losing_sales(advice.shop), *remarks, *assumed_costs(advice.shop, given))
     caveats = (*_caveats(advice, given), *(remark.text for remark in remarks if remark.first))
     return Sections(
         title=f"{advice.shop.kind.capitalize()}: orders from {advice.training.series.source}",
@@ -64,14 +65,13 @@ def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, .
         found.append(
             f"Orders are placed at every {advice.shop.review} steps, counted from the first row of the series."
         )
-    amounts = np.concatenate([advice.training.values, advice.test.values])
+    amounts = advice.learned.values
     odd = outliers(amounts)
     if odd.any():
-        named = [f"{amounts[k, h]:g} in {advice.training.place(k, h)}" for k, h in np.argwhere(odd)[:5]]
+        named = [f"{amounts[k, h]:g} in {advice.learned.place(k, h)}" for k, h in np.argwhere(odd)[:5]]
         found.append(f"Far from all others: demand {', '.join(named)}. Correct what is a mistake.")
-    if len(advice.training) < FEWEST_EPISODES:
-        found.append(f"Learned from {show_count(len(advice.training), 'episode')}: take it as a first guess.")
-    return tuple(found)
+    found.append(few_episodes(advice.learned))
+    return tuple(text for text in found if text)
 
 
 def _now(advice: OrderAdvice) -> tuple[Line, ...]:
@@ -131,5 +131,11 @@ def _assumptions(advice: OrderAdvice) -> tuple[Line, ...]:
                 f"factors for the steps and {without:.4g} without.",
             )
         )
-    said.append(Line("Assumed", f"orders come after {show_count(advice.shop.lead_time, 'step')}, as promised."))
+    promise = show_count(advice.shop.lead_time, "step")
+    said.append(
+        Line(
+            "Assumed",
+            f"orders come after {promise}, as promised, where it is judged; what to order now reckons with late ones.",
+        )
+    )
     return tuple(said)

@@ -63,12 +63,11 @@ class OrderAdvice:
     """What to order, what was learned of demand and how the orders did in the episodes that followed."""
 
     shop: Inventory
-    training: Episodes
-    test: Episodes
+    training: Episodes  # from which that was learned that was judged
+    test: Episodes  # judged by
+    learned: Episodes  # all, from which what goes on was learned
     season: Floats | None  # [H] factors of the steps; None if they predict no better
-    season_scores: tuple[
-        float, float
-    ]  # mean absolute error of the next step in the training episodes, without and with
+    season_scores: tuple[float, float]  # mean absolute error of the next step, without and with them
     demands: Floats = field(repr=False)  # of the whole series, from the first episode on
     rolling: Rolling = field(repr=False)  # has seen them
     played: dict[str, Played] = field(repr=False)  # by policy, in the test episodes
@@ -122,7 +121,8 @@ def learn_orders(
     """Order for a store whose orders take time, whose stock ages or that is reviewed now and then, demand as it comes.
 
     Nothing is fitted to the test episodes: at every step the forecast is made from the demands before it, and so is the
-    order (:class:`ucbf.rolling.Rolling`). The rules that it is compared with are told the same.
+    order (:class:`ucbf.rolling.Rolling`). The rules that it is compared with are told the same. What is ordered after
+    the series has learned the season again from all episodes.
 
     Parameters
     ----------
@@ -131,9 +131,11 @@ def learn_orders(
     episodes
         The demand, cut into episodes (:func:`ucbf.data.episodes`): weeks, say, which give the season its steps.
     train
-        The share of the episodes from which the season and the base-stock level are learned. The others judge.
+        The share of the episodes from which the season and the base-stock level are learned that are judged. The others
+        judge.
     supplier
-        What is believed of lead times; None: that the promise is kept.
+        What is believed of lead times; None: that the promise is kept while it is judged, and after the series what
+        :class:`ucbf.suppliers.Supplier` believes of it.
     progress
         Called with (steps of work done, steps of work).
     """
@@ -150,8 +152,7 @@ def learn_orders(
     training, after = episodes.split(train)
     H = episodes.values.shape[1]
     test = after.part(0, min(len(after), max(MOST_PLAYED // H, 1)))
-    past = np.where(training.outliers, np.nan, training.values)
-    season, scores = _season(past)
+    season, _ = _season(_usual(training))
     rolling = Rolling(shop, season=season, supplier=supplier)
     for demand in training.values.ravel():
         rolling.observe(demand)
@@ -176,10 +177,12 @@ def learn_orders(
         played = {}
     tail = episodes.series.values[episodes.begin + episodes.values.size :]  # after the last whole episode
     rest = np.concatenate([after.values[len(test) :].ravel(), tail])
-    for demand in rest:
-        rolling.observe(demand)
     whole_series = np.concatenate([before, demands, rest])
-    return OrderAdvice(shop, training, test, season, scores, whole_series, rolling, played)
+    season, scores = _season(_usual(episodes))
+    rolling = Rolling(shop, season=season, supplier=Supplier(shop.lead_time) if supplier is None else supplier)
+    for demand in whole_series:
+        rolling.observe(demand)
+    return OrderAdvice(shop, training, test, episodes, season, scores, whole_series, rolling, played)
 
 
 def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callable[[], object] = lambda: None) -> Played:
@@ -207,6 +210,11 @@ def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callabl
 
 
 # -- the season -----------------------------------------------------------------------------------------
+
+
+def _usual(episodes: Episodes) -> Floats:
+    """[K, H] the amounts, nan where one is far from all others."""
+    return np.where(episodes.outliers, np.nan, episodes.values)
 
 
 def _season(past: Floats) -> tuple[Floats | None, tuple[float, float]]:

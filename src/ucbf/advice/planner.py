@@ -51,20 +51,30 @@ class Planner:
     def __init__(self, training: Training, ongoing: bool) -> None:
         self.training, self.ongoing = training, ongoing
         self.distributions = {kind: training.distribution(kind) for kind in dict.fromkeys(training.episodes.kinds)}
-        self._planned: dict[tuple[int, str], EpisodeAdvice] = {}  # by the number of the preset, and the kind
+        self._planned: dict[tuple[int, str, int], EpisodeAdvice] = {}  # by the number of the preset, kind, and episode
 
     def episode(self, k: int) -> EpisodeAdvice:
         """What to do in episode k."""
         training, kind = self.training, self.training.episodes.kinds[k]
-        key = int(training.preset_numbers[k]), kind
+        key = int(training.preset_numbers[k]), kind, -1 if training.quantiles is None else k
         if key not in self._planned:
             name = kind if training.changes is None else training.episodes.starts[k]
-            self._planned[key] = self.advice_for(training.preset_of(k), kind, name)
+            self._planned[key] = self.advice_for(training.preset_of(k), kind, name, self._distribution_of(k))
         return self._planned[key]
 
-    def advice_for(self, preset: Preset, kind: str, name: str = "") -> EpisodeAdvice:
-        """What to do in an episode with this preset."""
-        distribution, episodes = self._distribution(preset, kind), self.training.episodes
+    def renewed(self, k: int) -> Policy:
+        """What to do in episode k, learned from all before it, where distributions are made from quantiles."""
+        training, kind = self.training, self.training.episodes.kinds[k]
+        before = np.array([i for i in range(k) if training.pooled or training.episodes.kinds[i] == kind])
+        distribution = training.quantile_distribution(k, before, training.recency.weights(k)[before])
+        return self.advice_for(training.preset_of(k), kind, "", distribution).policy
+
+    def advice_for(
+        self, preset: Preset, kind: str, name: str = "", distribution: Disturbance | None = None
+    ) -> EpisodeAdvice:
+        """What to do in an episode with this preset; distribution: of W in it, else what was counted of its kind."""
+        episodes = self.training.episodes
+        distribution = self._distribution(preset, kind) if distribution is None else distribution
         system = preset.system.replace(terminal=self._value_to_come[kind]) if self.ongoing else preset.system
         best = plan(system, distribution)
 
@@ -98,6 +108,14 @@ class Planner:
             return value - float(system.terminal[s])
         return value * (1 - system.discount**system.n_steps)
 
+    def _distribution_of(self, k: int) -> Disturbance:
+        """The distribution of W in episode k."""
+        training, kind = self.training, self.training.episodes.kinds[k]
+        if training.quantiles is None:
+            return self._distribution(training.preset_of(k), kind)
+        counted = training.counted_episodes(kind)
+        return training.quantile_distribution(k, counted, training.weights[counted])
+
     def _distribution(self, preset: Preset, kind: str) -> Disturbance:
         """The distribution of W around the profile of this preset, without impossible amounts."""
         return preset.clipped_to_amount_range(self.distributions[kind])
@@ -118,7 +136,7 @@ class Planner:
         """By the kind of an episode: [S] the value of the episodes that follow it."""
         following, transitions = self._following
         kinds, presets = self.training.episodes.kinds, [self.training.preset_of(k) for k in following]
-        distributions = [self._distribution(preset, kinds[k]) for preset, k in zip(presets, following, strict=True)]
+        distributions = [self._distribution_of(k) for k in following]
         made = endless_mix([preset.system for preset in presets], distributions, transitions)
         if self.training.changes is not None:
             return dict.fromkeys(kinds, made[0].terminal)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ucbf.systems.base import Preset
+from ucbf.systems.inventory import Inventory
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,26 @@ class Remark:
 
     text: str
     first: bool = False  # whether it is a caveat, which the page begins with
+
+
+def losing_sales(preset: Preset) -> tuple[Remark, ...]:
+    """Says that a sale earns nothing, where a unit costs as much as it brings, or more."""
+    if not isinstance(preset, Inventory):
+        return ()
+    price, cost, penalty = preset.price, preset.unit_cost, preset.penalty
+    if not cost or price > cost or (price == 0 and penalty > cost):  # without a price only a penalty counts
+        return ()
+    why = (
+        f" Only the penalty ({penalty:g}) speaks for ordering." if price + penalty > cost else " So nothing is ordered."
+    )
+    than = "below" if price < cost else "no more than"
+    return (
+        Remark(
+            f"The price ({price:g}) is {than} the unit cost ({cost:g}): no sale earns anything.{why} Are they of the "
+            "same unit, and not exchanged?",
+            first=True,
+        ),
+    )
 
 
 def assumed_costs(preset: Preset, given: Collection[str] | None) -> tuple[Remark, ...]:

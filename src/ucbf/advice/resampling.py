@@ -64,6 +64,9 @@ def _distribution_for(training: Training, k: int, drawn: Numbers) -> Disturbance
     amounts can be stated around the profile of episode k, and one system serves all histories.
     """
     preset, kind = training.preset_of(k), training.episodes.kinds[k]
+    if training.quantiles is not None:
+        counted = training.counted_episodes(kind, len(drawn))
+        return training.quantile_distribution(k, drawn[counted], training.weights[counted])
     if not training.profiles:
         return preset.clipped_to_amount_range(resampled_distribution(training, kind, drawn))
     profiles = training.profiles_of(drawn)

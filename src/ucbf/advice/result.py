@@ -11,6 +11,7 @@ import numpy as np
 
 from ucbf.advice.judging import Rewards, compare
 from ucbf.advice.planner import EpisodeAdvice, Planner
+from ucbf.advice.quantiles import QuantileScores
 from ucbf.advice.recency import Recency
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
@@ -26,22 +27,30 @@ class Advice:
     """What was learned from a series, and how it does in the episodes that followed."""
 
     by_kind: dict[str, EpisodeAdvice]  # what to do in each kind of episode; one, named "", where all are alike
-    training: Episodes  # learned from
+    training: Episodes  # from which the policy was learned that was judged
     test: Episodes  # judged by
     rewards: Rewards  # of every policy in the test episodes; empty if there are none
-    independence: Independence  # of W from step to step, as tested in the training episodes
+    independence: Independence  # of W from step to step, as tested in all episodes
     pooled: bool  # whether all steps share one distribution of W
     recency: Recency  # how much of the past counts
     ongoing: bool  # whether episodes follow each other, so that none has an end to plan for
     value: float  # the reward expected of an episode, on average over the kinds of episodes
+    value_judged: float  # the same, as it was expected of the policy that was judged
     certificate: Certificate | None  # a proved bound on how far from optimal the policy of the last episode is, if any
     loss: float  # an estimate of how far it is; 95 % of resampled histories lose less; nan for too few episodes
     start: float  # the first state, for which value, loss and certificate are quoted
     agents: dict[str, UCBVIf] = field(repr=False)  # by the names of ``by_kind``: agents to go on with
-    planner: Planner = field(repr=False)
+    planner: Planner = field(repr=False)  # has learned from every episode
+    judged: Planner = field(repr=False)  # from ``training`` only
+    quantile_scores: QuantileScores | None = None  # where quantiles were forecast: how well they predict
 
     def __repr__(self) -> str:
-        return f"Advice({self.preset.kind}, {len(self.training)} episodes learned from, {len(self.test)} judged by)"
+        return f"Advice({self.preset.kind}, {len(self.learned)} episodes learned from, {len(self.test)} judged by)"
+
+    @property
+    def learned(self) -> Episodes:
+        """The episodes that the advice was learned from: all of them."""
+        return self.planner.training.training_episodes
 
     @property
     def has_forecast(self) -> bool:
@@ -51,8 +60,13 @@ class Advice:
     @property
     def errors(self) -> tuple[Episodes, Episodes]:
         """The training and the test episodes, less their forecasts where they have them."""
-        errors_of = self.planner.training.errors_of
+        errors_of = self.judged.training.errors_of
         return errors_of(self.training, 0), errors_of(self.test, len(self.training))
+
+    @property
+    def learned_errors(self) -> Episodes:
+        """All episodes, less their forecasts where they have them."""
+        return self.planner.training.errors_of(self.learned, 0)
 
     @property
     def last(self) -> EpisodeAdvice:
@@ -67,7 +81,7 @@ class Advice:
     @property
     def rounded(self) -> int:
         """How many amounts were rounded to multiples of the unit."""
-        amounts = np.concatenate([self.training.values, self.test.values]) / self.preset.unit
+        amounts = self.learned.values / self.preset.unit
         return int((np.abs(amounts - np.rint(amounts)) > 1e-9).sum())
 
     @property

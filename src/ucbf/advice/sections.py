@@ -10,7 +10,7 @@ import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
-from ucbf.advice.remarks import Remark, assumed_costs
+from ucbf.advice.remarks import Remark, assumed_costs, losing_sales
 from ucbf.advice.result import Advice
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
@@ -77,7 +77,7 @@ class Sections:
 
 
 class Judged(Protocol):
-    """What all advice has: learned from the first episodes of a series, and judged by the others."""
+    """What all advice has: judged by the last episodes of a series, then learned again from all of them."""
 
     @property
     def preset(self) -> Preset:
@@ -89,11 +89,15 @@ class Judged(Protocol):
 
     @property
     def training(self) -> Episodes:
-        """Learned from."""
+        """From which that was learned that was judged."""
 
     @property
     def test(self) -> Episodes:
         """Judged by."""
+
+    @property
+    def learned(self) -> Episodes:
+        """From which the advice was learned: all."""
 
     def comparison(self) -> list[dict[str, Any]]:
         """A row for each policy."""
@@ -105,7 +109,7 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
     given: the parameters that the user chose; the others are listed as assumed. None: all were chosen
     remarks: what is said besides, with the caveats or with the data
     """
-    remarks = (*remarks, *assumed_costs(advice.preset, given))
+    remarks = (*losing_sales(advice.preset), *remarks, *assumed_costs(advice.preset, given))
     caveats = (*find_caveats(advice), *(remark.text for remark in remarks if remark.first))
     return Sections(
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
@@ -144,15 +148,15 @@ def verdict_on(advice: Judged, caveats: int) -> str:
 def data_lines(advice: Judged) -> tuple[str, ...]:
     """The rows, how they were cut into episodes, and what was left out or rounded."""
     preset, training, test, series = advice.preset, advice.training, advice.test, advice.training.series
-    last = (test if len(test) else training).starts[-1]
+    last = advice.learned.starts[-1]
     said = [
         f"Column {series.name!r}, {show_count(len(series), 'row')}; episodes of {show_count(preset.n_steps, 'step')}, "
         f"the first from {_date(training.starts[0])}, the last from {_date(last)}: {len(training)} to learn from, "
         f"{len(test)} to judge by."
     ]
-    later = (len(series) - training.dropped) // preset.n_steps - len(training) - len(test)
+    later = len(advice.learned) - len(training) - len(test)
     if later:
-        said.append(f"The {later} after them settle no more, and were left out.")
+        said.append(f"The {later} after them settle no more, and did not judge.")
     if training.dropped:
         said.append(f"{show_count(training.dropped, 'row')} at the ends left out.")
     if advice.rounded:
@@ -173,7 +177,7 @@ def check_lines(advice: Judged) -> tuple[str, ...]:
     """How many values were filled in, or are far from all others."""
     series = advice.training.series
     filled = 0 if series.filled is None else int(series.filled.sum())
-    odd = int(outliers(np.concatenate([advice.training.values, advice.test.values])).sum())
+    odd = int(outliers(advice.learned.values).sum())
     return (
         f"{show_count(filled, 'value') if filled else 'No value'} filled in.",
         f"{show_count(odd, 'value') if odd else 'No value'} far from all others.",
@@ -213,7 +217,7 @@ def _worth(advice: Advice) -> tuple[Line, ...]:
     lost = (
         f"{show_number(advice.loss)} an episode at most, in 95 % of resampled histories."
         if np.isfinite(advice.loss)
-        else f"not to be told from {show_count(len(advice.training), 'episode')}."
+        else f"not to be told from {show_count(len(advice.learned), 'episode')}."
     )
     return (
         Line(
@@ -230,7 +234,10 @@ def _proved(advice: Advice) -> Line:
     """The certificate, where there is one."""
     certificate = advice.certificate
     if certificate is None:
-        return Line("Proved", "nothing: what is recent counts more, so that the past is not taken for one law.")
+        why = "what is recent counts more, so that the past is not taken for one law."
+        if advice.planner.training.quantiles is not None:
+            why = "every episode has a law of its own, from the quantiles that were forecast."
+        return Line("Proved", f"nothing: {why}")
     bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
     return Line(
         "Proved, for independent steps",
@@ -291,7 +298,17 @@ def judgement_on(advice: Judged) -> Judgement:
     who = "; ".join(f"{what}: {', '.join(names) or 'none'}" for what, names in groups.items())
     if n < FEWEST_EPISODES:
         who = f"So few episodes ({n}) do not settle who is better"
-    return Judgement(f"In the {show_count(n, 'episode')} that followed", f"{who}.", tuple(map(_compared, rows)))
+    said = f"{who}. {relearned(advice)}"
+    return Judgement(f"In the {show_count(n, 'episode')} that followed", said, tuple(map(_compared, rows)))
+
+
+def relearned(advice: Judged) -> str:
+    """What was judged, and what the advice was learned from."""
+    before, n = len(advice.training), len(advice.test)
+    return (
+        f"Judged on {show_count(n, 'episode')}, with what the {before} before "
+        f"{'it' if n == 1 else 'them'} taught; then learned again from all {len(advice.learned)} episodes."
+    )
 
 
 def _compared(row: dict[str, Any]) -> Compared:

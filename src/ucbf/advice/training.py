@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.advice.quantiles import Quantiles
 from ucbf.advice.recency import Recency, chosen_recency, given_recency
 from ucbf.data import Episodes
 from ucbf.disturbance import Disturbance
@@ -39,6 +40,8 @@ class Training:
         Whether all steps share one distribution of W.
     profiles
         The means of the training episodes, where W is measured around them; else empty.
+    quantiles
+        Of every episode, where the distribution of each is made from them; else None.
     recency, weights
         How much of the past counts, and [n] what each training episode does.
     presets, preset_numbers
@@ -53,12 +56,13 @@ class Training:
         pooled: bool | None,
         changes: Sequence[dict[str, Any]] | None,
         half_life: float | None = np.inf,
+        quantiles: Quantiles | None = None,
     ) -> None:
         self.training_episodes, after = episodes.split(train)
         self.test_episodes = after.part(0, min(len(after), max(MOST_JUDGED // preset.n_steps, 1)))
         n, kinds = len(self.training_episodes), self.training_episodes.kinds
         self.episodes = episodes.part(0, n + len(self.test_episodes))
-        self.changes = changes
+        self.changes, self.quantiles = changes, quantiles
         self.preset = preset if changes is None else preset.with_defaults_fixed(changes[:n])
         self.forecast = _profiles_in(changes)
         profile_given = preset.has_profile or any("profile" in change for change in changes or ())
@@ -164,6 +168,29 @@ class Training:
         kinds = self.training_episodes.kinds[:n]
         all_count = self.pooled or kind not in kinds
         return np.array([k for k, each in enumerate(kinds) if all_count or each == kind])
+
+    @cached_property
+    def places(self) -> NDArray[np.float64]:
+        """[K, H] where the amounts stand among their quantiles."""
+        assert self.quantiles is not None
+        return self.quantiles.places(self.measured(np.arange(len(self.episodes))))
+
+    def quantile_distribution(self, k: int, counted: Numbers, weights: NDArray[np.float64]) -> Disturbance:
+        """The distribution of W in episode k, by the places that the amounts of other episodes had.
+
+        counted: [n] these episodes; weights: [n] what each counts
+        """
+        assert self.quantiles is not None
+        preset, H = self.preset_of(k), self.episodes.values.shape[1]
+        system, places, rows = preset.system, self.places[counted], []
+        for h in range(H):
+            at, weight = (places.ravel(), np.repeat(weights, H)) if self.pooled else (places[:, h], weights)
+            amounts = np.clip(self.quantiles.amounts(k, h, at), *preset.amount_range)
+            w = preset.sign * (preset.to_units(amounts) - preset.expected_amount[h])
+            rows.append(np.bincount(system.bins.index(w), weight, minlength=len(system.residuals)))
+        counts = np.array(rows)
+        pmf = counts / counts.sum(axis=1, keepdims=True)
+        return Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=system.residuals[0])
 
     def distribution(self, kind: str) -> Disturbance:
         """The distribution of W in episodes of a kind, as counted in the training episodes."""

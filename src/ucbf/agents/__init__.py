@@ -11,6 +11,8 @@ from ucbf.agents.fixed import Greedy, Optimal, Random
 from ucbf.agents.ubev import UBEV
 from ucbf.agents.ucb_b import UCBB
 from ucbf.agents.ucb_f import UCBf
+from ucbf.agents.ucb_f_bernstein import UCBfBernstein
+from ucbf.agents.ucb_f_reference import UCBfReference
 from ucbf.agents.ucb_h import UCBH
 from ucbf.agents.ucbvi import UCBVI
 from ucbf.agents.ucbvi_bf import UCBVIBF
@@ -22,7 +24,8 @@ from ucbf.planning import checked_policy
 from ucbf.saving import Saved, said
 from ucbf.system import System
 
-KINDS = (UCBf, UCBVIf, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
+TOLD_F = (UCBf, UCBfBernstein, UCBfReference, UCBVIf)
+KINDS = (*TOLD_F, UCBH, UCBB, EarlySettled, UCBVI, UCBVIBF, UBEV, Greedy, Random, Optimal)
 AGENTS: dict[str, type[Agent]] = {kind.name: kind for kind in KINDS}
 
 
@@ -84,6 +87,8 @@ __all__ = [
     "Random",
     "UCBVIf",
     "UCBf",
+    "UCBfBernstein",
+    "UCBfReference",
     "make_agent",
     "restored",
 ]

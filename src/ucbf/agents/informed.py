@@ -278,7 +278,7 @@ class InformedAgent(CompiledAgent):
         return 1 / (2 * H * (H + 1))
 
     @abstractmethod
-    def certificate(self, p: float = 0.05, form: str = "bernstein") -> Certificate:
+    def certificate(self, p: float = 0.05, form: str = "best") -> Certificate:
         """How far from optimal the policy can be, for every first state."""
 
     def model_check(self, p: float = 0.001) -> ModelCheck:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ucbf.agents.informed import InformedAgent
-from ucbf.bonuses import LARGEST_SCALE, bonus_of, effective_discount, effective_horizon, scale_of
+from ucbf.agents.averaging import AveragingAgent
+from ucbf.bonuses import LARGEST_SCALE, bonus_of, scale_of
 from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
 from ucbf.kernels import averaged
@@ -17,10 +16,9 @@ from ucbf.system import System
 from ucbf.units import in_paper_units
 
 BONUSES = ("theorem", "online", "experiment", "published")
-CLOCKS = ("episode", "update")
 
 
-class UCBf(InformedAgent):
+class UCBf(AveragingAgent):
     """Optimistic Q-learning that replays each observed disturbance at every state and action.
 
     After s, a -> s' at step h the residual w = s' - f(s, a) teaches every pair at once:
@@ -53,8 +51,6 @@ class UCBf(InformedAgent):
     """
 
     name = "UCB-f"
-    plans = False
-    averaged = "average"
 
     def __init__(
         self,
@@ -70,59 +66,13 @@ class UCBf(InformedAgent):
         eta: float | None = None,
     ) -> None:
         c, p = scale_of(bonus, BONUSES, c), real("p", p, 0, 1, open_low=True)
-        one_of("clock", clock, CLOCKS)
-        super().__init__(
-            system,
-            estimator=estimator,
-            renewal=renewal,
-            eta=eta,
-            c=c,
-            p=p,
-            bonus=bonus,
-            clock=clock,
-            d=real("d", d, 0, LARGEST_SCALE),
-        )
-        if renewal == "few" and not system.space.all_whole:
-            raise ValueError(
-                "renewal='few' keeps a table of actions, but between the points of continuous axes UCB-f acts by its "
-                "averages, which every step changes; use renewal='episode', or UCBVI-f"
-            )
-        H, S, E = system.n_steps, system.n_states, system.n_contexts
-        cap, discount = self.units.cap, system.discount
-        if system.horizon is None:
-            clock, discount = "episode", effective_discount(system)
+        d = real("d", d, 0, LARGEST_SCALE)
+        super().__init__(system, estimator=estimator, renewal=renewal, eta=eta, c=c, p=p, bonus=bonus, clock=clock, d=d)
         chosen = bonus_of(bonus, system, self.units, c=c, p=p, d=d if bonus == "online" else 0.0)
         if self.model.repairs:
             chosen = chosen._replace(floor=0.0)
-        known = bonus == "published" and system.last_step_is_known
-        law = np.zeros((H, self.told.n_residuals))  # a model of f keeps it
-        parts = self.attached(law, np.zeros(law.shape))
-        self.learner = learner = averaged.UCBfState(
-            average=np.zeros((H, self.told.n_after)),
-            weight=np.zeros((H, E)),
-            bonus=np.repeat(cap[:, None], E, axis=1),
-            value=np.vstack([np.tile(cap[:, None], S), self.told.terminal]),
-            visits=np.zeros((H, E), np.int64),
-            policy=system.allowed.argmax(axis=2),
-            width=chosen.width,
-            floor=chosen.floor,
-            cap=cap,
-            by_update=clock == "update",
-            learned_steps=H - 1 if known else H,
-            span=float(H) if system.horizon is not None else effective_horizon(system),
-            discount=discount,
-            made=np.zeros(1, np.int64),
-            **parts,
-        )
-        if system.horizon is None:
-            learner.value[-1] = learner.value[0]
-        for e in range(E if known else 0):
-            learner.weight[-1], learner.bonus[-1] = 1, 0
-            learner.average[-1] = self.paid_at_the_end
-            averaged.ucb_f_greedy(self.told, learner, H - 1, e, True)
-
-    def _weights_and_bonuses(self, h: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.learner.weight[h], self.learner.bonus[h]
+        law = np.zeros((system.n_steps, self.told.n_residuals))  # a model of f keeps it
+        self.begin(averaged.Hoeffding(*chosen), law, bonus == "published" and system.last_step_is_known)
 
     def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
         """How far from optimal the policy can be: Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states.

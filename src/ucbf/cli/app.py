@@ -18,7 +18,7 @@ app = App(
     help="Control of systems whose mechanics are known and whose disturbances are not: S' = f(S, A) + W.",
     version=__version__,
 )
-COMMANDS = (paper.figure1, paper.figure2, table1.table1, studies.run, studies.status, plot.plot)
+COMMANDS = (paper.figure1, paper.figure2, paper.figure3, table1.table1, studies.run, studies.status, plot.plot)
 for _command in (*COMMANDS, morning.observe, morning.act):
     app.command(_command)
 app.command(  # by its name: the file is heavy, and imported when it is asked for

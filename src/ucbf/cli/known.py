@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ucbf import data
 from ucbf.advice import Remark, forecast_remark
+from ucbf.advice.forecasts import quantile_remark
 from ucbf.advice.promotions import promotions
+from ucbf.advice.quantiles import Quantiles
 from ucbf.advice.result import Advice
 from ucbf.cli.matching import matched
 from ucbf.cli.reading import Reading
@@ -17,6 +21,7 @@ from ucbf.wording import show_count
 
 FEWEST_PROMOTED = 10  # steps: an uplift from fewer is a caveat
 MEDIANS = ("q50", "p50", "q0.5", "p0.5", "q_50", "median")  # names of a column with the median
+QUANTILE = re.compile(r"[qp]_?(\d+(?:\.\d+)?)")  # names of columns with quantiles: q10 or q0.1
 
 
 class Known(NamedTuple):
@@ -25,6 +30,8 @@ class Known(NamedTuple):
     changes: list[dict[str, Any]] | None = None  # [K]
     without: str | None = None  # the name of the policy that does without it, in the comparison
     remarks: tuple[Remark, ...] = ()
+    quantiles: Quantiles | None = None
+    columns: str = ""  # the names of the columns of these
 
     @property
     def ongoing(self) -> bool | None:
@@ -33,7 +40,10 @@ class Known(NamedTuple):
 
     def remarks_on(self, found: Advice) -> tuple[Remark, ...]:
         """What the page says of it."""
-        return self.remarks if self.without != WITHOUT_FORECAST else (*self.remarks, forecast_remark(found))
+        if self.without != WITHOUT_FORECAST:
+            return self.remarks
+        quantiles = () if self.quantiles is None else (quantile_remark(found, self.columns),)
+        return (*self.remarks, forecast_remark(found), *quantiles)
 
 
 WITHOUT_FORECAST = "without the forecast"
@@ -46,14 +56,28 @@ def with_prices(prices: data.Series, episodes: data.Episodes) -> list[dict[str, 
 
 def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
     """The forecast of every episode, clipped to the range of the amount."""
-    column, remarks = _forecast_column(source, reading.forecast_column)
-    table = matched(reading.known_series(source, column), episodes, "forecast", preset.amount_name)
+    column = _forecast_column(source, reading.forecast_column)
+    named = quantile_columns(source) if reading.forecast_column is None else {}
+    remarks: tuple[Remark, ...] = ()
+
+    def table_of(name: str | None) -> NDArray[np.float64]:
+        return matched(reading.known_series(source, name), episodes, "forecast", preset.amount_name)
+
     low, high = preset.amount_range
+    values = np.stack([np.clip(table_of(name), low, high) for name in named.values()], axis=2) if named else None
+    table = table_of(column) if column is not None or values is None else _middle(np.array(list(named)), values)
     beyond = int(((table < low) | (table > high)).sum())
     if beyond:
         said = f"{show_count(beyond, 'forecast')} outside {low:g}..{high:g} clipped to it."
         remarks = (*remarks, Remark(said))
-    return Known([{"profile": tuple(row)} for row in np.clip(table, low, high).tolist()], WITHOUT_FORECAST, remarks)
+    changes = [{"profile": tuple(row)} for row in np.clip(table, low, high).tolist()]
+    if values is None:
+        return Known(changes, WITHOUT_FORECAST, remarks)
+    crossed = int((np.diff(values, axis=2) < 0).any(axis=2).sum())
+    if crossed:
+        remarks = (*remarks, Remark(f"Quantiles that cross, in {show_count(crossed, 'step')}, were put in order."))
+    quantiles = Quantiles(np.array(list(named)), np.sort(values, axis=2), preset.unit / 2)
+    return Known(changes, WITHOUT_FORECAST, remarks, quantiles, ", ".join(named.values()))
 
 
 def with_promotions(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
@@ -72,14 +96,27 @@ def with_promotions(reading: Reading, source: Any, episodes: data.Episodes, pres
     return Known([{"profile": tuple(row)} for row in profiles], "without promotions", (remark,))
 
 
-def _forecast_column(source: Any, asked: str | None) -> tuple[str | None, tuple[Remark, ...]]:
+def quantile_columns(source: Any) -> dict[float, str]:
+    """By their shares, in order: the names of columns with quantiles, such as q10, q50 and q90; none if only one."""
+    found: dict[float, str] = {}
+    for name in data.column_names(source):
+        match = QUANTILE.fullmatch(name.lower())
+        share = 0.5 if name.lower() == "median" else float(match[1]) if match else 0.0
+        share = share / 100 if share >= 1 else share
+        if 0 < share < 1:
+            found.setdefault(share, name)
+    return dict(sorted(found.items())) if len(found) > 1 else {}
+
+
+def _middle(shares: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[K, H] the median, between the quantiles [K, H, m] that are nearest to it."""
+    flat = np.sort(values, axis=2).reshape(-1, len(shares))
+    return np.array([np.interp(0.5, shares, row) for row in flat]).reshape(values.shape[:2])
+
+
+def _forecast_column(source: Any, asked: str | None) -> str | None:
     """The column that was asked for; else the one named forecast, or the median. None: whichever has numbers."""
     if asked is not None:
-        return asked, ()
+        return asked
     names = {name.lower(): name for name in reversed(data.column_names(source))}
-    if "forecast" in names:
-        return names["forecast"], ()
-    median = next((names[name] for name in MEDIANS if name in names), None)
-    if median is None:
-        return None, ()
-    return median, (Remark(f"The forecast is the median, column {median!r}; other quantiles were not used."),)
+    return next((names[name] for name in ("forecast", *MEDIANS) if name in names), None)

@@ -36,6 +36,10 @@ def inventory(
     *,
     demand: File,
     service_level: ServiceLevel = None,
+    items: Annotated[
+        Path | None,
+        Parameter(help="With --item: CSV or Parquet file, a row an item, with costs of its own. Made for many items."),
+    ] = None,
     reading: Reading = USUAL,
     costs: InventoryFlags = InventoryFlags(),  # type: ignore[valid-type]  # noqa: B008
 ) -> None:
@@ -45,6 +49,13 @@ def inventory(
     """
     given = given_parameters(Inventory, costs, reading.config, also=("service_level",))
     in_file = given.pop("service_level", None)
+    if items is not None:
+        from ucbf.cli.fleet import learn_with_costs_of_items
+
+        if service_level is not None or in_file is not None:
+            raise UserError("service_level does not go with costs of items (--items); give a penalty for each item")
+        learn_with_costs_of_items(given, reading, demand, items)
+        return
     given, remarks = inventory_costs(given, in_file if service_level is None else service_level)
     _learn(Task(Inventory, reading, given, 0, remarks), demand)
 

@@ -61,6 +61,7 @@ class Task:
                 known.ongoing,
                 half_life=reading.half_life,
                 without=known.without,
+                quantiles=known.quantiles,
                 progress=progress,
             )
         except (TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ def matched(given: data.Series, episodes: data.Episodes, noun: str, amount: str)
     """
     (K, H), series = episodes.values.shape, episodes.series
     where = f"{given.source}, column {given.name!r}"
-    at = np.arange(K * H)
+    at = np.arange(episodes.begin, episodes.begin + K * H)
     if given.times is not None and series.times is not None:
         if given.spacing != series.spacing:
             raise UserError(
@@ -29,6 +29,11 @@ def matched(given: data.Series, episodes: data.Episodes, noun: str, amount: str)
                 "zone of its clock (time_zone, --time-zone)"
             )
         at = _matched(given, series.part(episodes.begin, episodes.begin + K * H), where, (noun, amount))
+    elif series.times is not None and len(given) != len(series):
+        raise UserError(
+            f"{where}: {len(given)} rows without dates, and the {amount} has {len(series)} steps with dates; give the "
+            f"{noun}s dates, or as many rows"
+        )
     if len(given) < at[-1] + 1:
         raise UserError(
             f"{where}: {len(given)} rows, but the {amount} needs {at[-1] + 1} of them; give a {noun} for every step"

@@ -1,11 +1,11 @@
-"""``ucbf figure1`` and ``ucbf figure2``: the paper's study and the one beyond it, run and drawn in one command."""
+"""``ucbf figure1``, ``figure2`` and ``figure3``: the paper's study and those beyond it, each run and drawn at once."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ucbf.cli.flags import HERE, Band, Quick, Running, Scale, Seed
-from ucbf.cli.plot import draw_gaps, draw_regrets
+from ucbf.cli.plot import draw_gaps, draw_growth, draw_regrets
 from ucbf.cli.studies import run_missing
 
 
@@ -42,3 +42,21 @@ def figure2(
     folder = running.out or Path("results") / ("figure2-quick" if quick else "figure2")
     if run_missing(study, folder, running):
         draw_regrets(folder)
+
+
+def figure3(
+    *,
+    running: Running = HERE,
+    seed: Seed = 0,
+    quick: Quick = False,
+) -> None:
+    """Beyond the paper: how regret grows with the horizon H = 5, 10, 20, 40, with fitted exponents beside proved ones.
+
+    UCB-f, its forms with Bernstein's bonus and with a reference, and UCBVI-f, in the paper's worlds with four actions.
+    """
+    from ucbf.studies.paper import figure3
+
+    study = figure3(quick=quick, seed=seed)
+    folder = running.out or Path("results") / ("figure3-quick" if quick else "figure3")
+    if run_missing(study, folder, running):
+        draw_growth(folder)

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ucbf.cli.flags import Band, Scale
 from ucbf.cli.output import publish, save
+from ucbf.errors import UserError
 
 
 def plot(
@@ -18,6 +19,7 @@ def plot(
     band: Band = "sd",
     scale: Scale = "linear",
     paired: Annotated[bool, Parameter(negative=(), help="Draw regrets, compared world by world, as figure2.")] = False,
+    growth: Annotated[bool, Parameter(negative=(), help="Draw regrets over the horizon, as figure3.")] = False,
 ) -> None:
     """Draw the figure and print the table of stored results.
 
@@ -28,7 +30,11 @@ def plot(
     more
         Folders with other shards of the same study.
     """
-    if paired:
+    if paired and growth:
+        raise UserError("--paired and --growth are two figures; give one of them")
+    if growth:
+        draw_growth(folder, *more)
+    elif paired:
         draw_regrets(folder, *more)
     else:
         draw_gaps(folder, band, scale, *more)
@@ -59,4 +65,21 @@ def draw_regrets(folder: Path, *more: Path) -> None:
     pictures = save(folder, "regret", lambda figures: figures.regret_figure(results))
     publish(
         folder, "paired", list(columns.values()), [reports.cells(row, columns) for row in rows], rows, title, pictures
+    )
+
+
+def draw_growth(folder: Path, *more: Path) -> None:
+    """Write growth.png, growth.svg, growth.pdf, growth.csv and growth.md, and print the table."""
+    from ucbf import exponents, reports
+    from ucbf.studies.store import read_results
+
+    results = read_results(folder, *more)
+    found = exponents.growths(results)
+    rows = exponents.rows(found)
+    title = (
+        f"{results.study.name}: {reports.length_of(results.study)}; mean regret (95 %), exponent ± two standard errors"
+    )
+    pictures = save(folder, "growth", lambda figures: figures.horizon_figure(results, found))
+    publish(
+        folder, "growth", list(rows[0]), [list(row.values()) for row in rows], exponents.numbers(found), title, pictures
     )

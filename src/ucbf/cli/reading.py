@@ -32,7 +32,8 @@ class Reading:
         What a missing date means: an error (refuse), or that the amount was 0 (zero).
     forecast
         CSV or Parquet file with a forecast for each step, known before its episode: columns date and forecast. The
-        policy then plans with the forecast of each episode and learns its error.
+        policy then plans with the forecast of each episode and learns its error. Columns of quantiles, such as q10, q50
+        and q90, are used whole where they would have predicted better.
     forecast_column
         The column of that file with the forecast; if not given, the one named forecast, or the median (q50).
     promotions

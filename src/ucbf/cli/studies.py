@@ -51,6 +51,10 @@ def status(folder: Path, /, *, json: Annotated[bool, Parameter(negative=())] = F
 
         show_status(folder, json)
         return
+    if not (folder / "manifest.json").is_file():
+        from ucbf.following.model import nothing_learned
+
+        raise nothing_learned(folder, ", or the folder of a study")
     if json:
         raise UserError(f"--json is for folders that ucbf learn wrote, and {folder} is none; leave it out")
     from ucbf.studies.runs import runs_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ucbf.data.columns import required_column
@@ -12,6 +13,7 @@ from ucbf.data.series import Series
 from ucbf.data.tables import table_of
 from ucbf.errors import UserError
 
+NEITHER = -1
 YES, NO = {"1", "1.0", "x", "true", "t", "yes", "y"}, {"0", "0.0", "", "false", "f", "no", "n"}
 
 
@@ -22,16 +24,36 @@ def read_marks(source: Any, column: str, series: Series, filled: bool = False) -
     """
     table = table_of(source)
     cells = table.columns[required_column(table, column)]
-    texts = [str(cell).lower() if cell is not None else "" for cell in cells.to_pylist()]
-    wrong = next((i for i, text in enumerate(texts) if text not in YES and text not in NO), None)
-    if wrong is not None:
+    read = np.concatenate([np.zeros(0, np.int8), *map(_read, cells.chunks)])
+    if (read == NEITHER).any():
+        wrong = int((read == NEITHER).argmax())
         shown = table.shown(wrong, column)
         raise table.error(wrong, column, f"{shown} is neither yes nor no; write 1 or 0, x or nothing, true or false")
-    marks = np.array([text in YES for text in texts], bool)
+    marks: NDArray[np.bool_] = read == 1
     if series.rows is None:
         if len(marks) != len(series):
             raise UserError(f"{table.source}, column {column!r}: {len(marks)} rows, the series has {len(series)}; "
                             "give both from one table")  # fmt: skip
         return marks
-    found = marks[np.searchsorted(np.asarray(table.rows), np.asarray(series.rows))]
+    found: NDArray[np.bool_] = marks[np.searchsorted(np.asarray(table.rows), np.asarray(series.rows))]
     return found if series.filled is None else np.where(series.filled, filled, found)
+
+
+def _read(cells: Any) -> NDArray[np.int8]:
+    """[N] 1 for yes, 0 for no, or NEITHER; every different cell is looked at once, whatever the number of rows."""
+    try:
+        coded = cells.dictionary_encode(null_encoding="encode")
+        different, which = coded.dictionary, coded.indices.to_numpy()
+    except pa.ArrowException:  # lists and the like
+        different, which = cells, np.arange(len(cells))
+    read: NDArray[np.int8] = np.array([_read_one(cell) for cell in different], np.int8)[which]
+    return read
+
+
+def _read_one(cell: Any) -> int:
+    try:
+        value = cell.as_py()
+    except (ValueError, KeyError, OverflowError, pa.ArrowException):  # a time that Python does not know
+        return NEITHER
+    text = "" if value is None else str(value).lower()
+    return 1 if text in YES else 0 if text in NO else NEITHER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +12,9 @@ from matplotlib.figure import Figure
 from ucbf.checks import one_of
 from ucbf.figures.style import BANDS, STYLES, plain
 from ucbf.reports import Curve, curves_of, gap_name, interval, panel_title
-from ucbf.studies.store import Results
+
+if TYPE_CHECKING:
+    from ucbf.studies.store import Results
 
 SCALES = ("linear", "log", "loglog")  # loglog: the gap too
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from matplotlib.figure import Figure
 
 from ucbf.figures.style import STYLES
-from ucbf.table1 import Measurement, Sizes
+
+if TYPE_CHECKING:
+    from ucbf.table1 import Measurement, Sizes
 
 
 def growth_figure(measured: list[Measurement], sizes: Sizes) -> Figure:

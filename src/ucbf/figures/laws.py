@@ -39,13 +39,13 @@ def law_figure(learned: Disturbance, truth: Disturbance, most: int = 8) -> Figur
 
 
 def law_panel(ax: Axes, advice: Advice) -> None:
-    """The learned distribution at every step, its median and 10 to 90 %, over the amounts measured before and after."""
+    """The learned distribution at every step, its median and 10 to 90 %, over the amounts measured."""
     law, unit, H = advice.last.amount_distribution, advice.preset.unit, advice.preset.n_steps
     steps = np.arange(1, H + 1)
     low, middle, high = (np.array([_quantile(law, h, share) * unit for h in range(H)]) for share in (0.1, 0.5, 0.9))
     rng = np.random.default_rng(0)
     kind = advice.last.kind
-    for part, colour, label in ((advice.training, "#999999", "learned from"), (advice.test, "#D55E00", "afterwards")):
+    for part, colour, label in ((advice.training, "#999999", "before"), (advice.test, "#D55E00", "judged by")):
         amounts = part.values[[not kind or k == kind for k in part.kinds]]
         amounts = amounts[:: math.ceil(amounts.size / MOST_POINTS) or 1]
         if len(amounts):

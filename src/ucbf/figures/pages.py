@@ -67,13 +67,7 @@ def page_pictures(advice: Advice) -> Pictures:
             f"The {amount} that was measured at every {words.step}, as points, over what was learned: the middle, and "
             "the range from 10 to 90 %.",
         ),
-        comparison=_picture(
-            lambda ax: comparison_panel(ax, advice),
-            "comparison",
-            "How far the learned policy was ahead of every other, with 95 % intervals; the table has the numbers.",
-        )
-        if advice.rewards
-        else None,
+        comparison=_comparison(advice),
     )
 
 
@@ -88,13 +82,18 @@ def order_pictures(advice: OrderAdvice) -> Pictures:
             "The demand of the last steps, and what is expected of those to come: the mean, and the range from 10 to "
             "90 %.",
         ),
-        comparison=_picture(
-            lambda ax: comparison_panel(ax, advice),
-            "comparison",
-            "How far the learned policy was ahead of every other, with 95 % intervals; the table has the numbers.",
-        )
-        if advice.played
-        else None,
+        comparison=_comparison(advice),
+    )
+
+
+def _comparison(advice: Advice | OrderAdvice) -> Picture | None:
+    """How the policies compare; None where nothing followed."""
+    if not advice.rewards:
+        return None
+    return _picture(
+        lambda ax: comparison_panel(ax, advice),
+        "comparison",
+        "How far the learned policy was ahead of every other, with 95 % intervals; the table has the numbers.",
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from matplotlib.figure import Figure
 
 from ucbf.figures.style import BANDS, STYLES
 from ucbf.reports import curves_of, interval, panel_title
-from ucbf.studies.store import Results
+
+if TYPE_CHECKING:
+    from ucbf.studies.store import Results
 
 
 def regret_figure(results: Results) -> Figure:

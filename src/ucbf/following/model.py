@@ -43,11 +43,24 @@ class Model:
 
 def write_model(folder: Path, model: Model) -> None:
     """Write it, whole or not at all."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(model)}
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    write_whole(
-        folder / NAME, json.dumps({**content, "check": digest(body.encode())}, indent=1, ensure_ascii=False).encode()
-    )
+    write_whole(folder / NAME, sealed({"format": FORMAT, "version": VERSION, **asdict(model)}))
+
+
+def sealed(content: dict[str, Any]) -> bytes:
+    """Contents as JSON that ends with a checksum."""
+    return json.dumps({**content, "check": _check(content)}, indent=1, ensure_ascii=False).encode()
+
+
+def unsealed(content: dict[str, Any]) -> dict[str, Any]:
+    """The contents without their checksum; a ValueError if it does not match, a KeyError if there is none."""
+    rest = {name: value for name, value in content.items() if name != "check"}
+    if content["check"] != _check(rest):
+        raise ValueError("its checksum does not match")
+    return rest
+
+
+def _check(content: dict[str, Any]) -> str:
+    return digest(json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
 
 
 def read_model(folder: Path) -> Model:
@@ -58,9 +71,7 @@ def read_model(folder: Path) -> Model:
         if content.pop("format") != FORMAT:
             raise ValueError
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(
-            f"{folder} holds nothing that was learned (no {NAME}); give the folder that ucbf learn wrote (--out)"
-        ) from None
+        raise nothing_learned(folder) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{path} is damaged, or was not written by ucbf learn; learn again into this folder") from None
     version = content.get("version")
@@ -74,10 +85,21 @@ def read_model(folder: Path) -> Model:
         ) from None
 
 
+def nothing_learned(folder: Path, also: str = "") -> UserError:
+    """The error for a folder that ``ucbf learn`` did not write; also: what else might be given."""
+    remedy = f"give the folder that ucbf learn wrote (--out){also}"
+    if not folder.exists():
+        return UserError(f"{folder} does not exist; {remedy}")
+    if not folder.is_dir():
+        return UserError(f"{folder} is a file; {remedy}")
+    items = sorted(path.parent for name in (NAME, "store.json") for path in folder.glob(f"*/{name}"))
+    if items:
+        return UserError(f"{folder} holds folders of {len(items)} items; give that of one, such as {items[0]}")
+    return UserError(f"{folder} holds nothing that was learned (no {NAME}); {remedy}")
+
+
 def _model(content: dict[str, Any]) -> Model:
-    check = content.pop("check")
-    if check != digest(json.dumps(content, ensure_ascii=False, allow_nan=False).encode()):
-        raise ValueError("its checksum does not match")
+    content = unsealed(content)
     given = {field.name: _tuples(content[field.name]) for field in fields(Model)}
     calendar = {name: _tuples(value) for name, value in content["calendar"].items()}
     kinds = {

@@ -10,8 +10,9 @@ from typing import Any
 
 from ucbf.checks import real
 from ucbf.errors import UserError
-from ucbf.files import digest, write_whole
+from ucbf.files import write_whole
 from ucbf.following.calendar import Calendar
+from ucbf.following.model import sealed, unsealed
 from ucbf.journal import Journal
 from ucbf.kernels.rolling import sized
 from ucbf.rolling import Rolling, terms_of
@@ -63,21 +64,16 @@ class Ordered:
 
 def write_store(folder: Path, store: StoreFile) -> None:
     """Write it, whole or not at all."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(store)}
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    write_whole(folder / NAME, json.dumps({**content, "check": digest(body.encode())}, ensure_ascii=False).encode())
+    write_whole(folder / NAME, sealed({"format": FORMAT, "version": VERSION, **asdict(store)}))
 
 
 def read_store(folder: Path) -> StoreFile:
     """What stands in a folder that ``ucbf learn`` wrote."""
     path = folder / NAME
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        check = content.pop("check")
+        content = unsealed(json.loads(path.read_text(encoding="utf-8")))
         if content["format"] != FORMAT or content["version"] != VERSION:
             raise ValueError("another format")
-        if check != digest(json.dumps(content, ensure_ascii=False, allow_nan=False).encode()):
-            raise ValueError("its checksum does not match")
         told: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content["calendar"].items()}
         season = None if content["season"] is None else tuple(content["season"])
         demands = tuple(map(float, content["demands"]))

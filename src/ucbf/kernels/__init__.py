@@ -6,17 +6,18 @@
     types     the system as arrays
     seen      what a transition says of the disturbance
     backward  exact values
+    coupled   how far the best policy can be ahead of another, under the same disturbances
     endless   values where there is no end; when landing rewards are paid
     laws      ways of knowing the distribution of W
     models    ways of knowing f; offsets, fitting: one offset a pair, fitted
     watch     whether the residuals bear the model out
     learners  the functions of a learner, chosen by its type
-    averaged  UCB-f
+    averaged  UCB-f; sharper: with bonuses that follow variances
     planned   UCBVI-f
     tabular   learners that are not told f
     loop      act, then learn
 
 Letters: h step, s state index, a action, x after-state index, z raw next state index, j index of a disturbance
 among those told apart (z = x + offsets[j]). Arrays with a step axis have H rows, or one row that serves every step:
-``table[h % len(table)]`` reads both.
+``table[min(h, len(table) - 1)]`` reads both.
 """

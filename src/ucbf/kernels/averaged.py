@@ -6,12 +6,18 @@ import math
 from typing import Any, NamedTuple
 
 from ucbf.kernels.backward import take_best
-from ucbf.kernels.jit import inlined, inner, unsigned
+from ucbf.kernels.jit import apart, by_type, inlined, unsigned
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
 from ucbf.kernels.seen import Seen, context_of, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
+
+# average_in(told, learner, how, h, e, j, share): take in what disturbance j says of every after-state of step h and
+# context e, with the bonus. how: learner.how
+average_in = by_type(2)
+# move_along(told, how, by): all after-states were moved by so much, and the law of W may be believed another.
+move_along = by_type(1)
 
 
 class UCBfState(NamedTuple):
@@ -24,8 +30,7 @@ class UCBfState(NamedTuple):
     value: Floats  # [H+1, S]
     visits: Ints  # [H, E] updates of each step and context
     policy: Ints  # [H, S]
-    width: Floats  # [H] the bonus is width / sqrt(n) + floor
-    floor: float
+    how: Any  # with which bonus a disturbance is averaged in: Hoeffding, or one of ucbf.kernels.sharper
     cap: Floats  # [H] the largest possible return
     by_update: bool  # the clock n: (k-1)H + h + 1 if true, else k
     learned_steps: int  # H, or H-1 if the last step is known
@@ -60,32 +65,52 @@ def replay_everywhere(told: Mechanics, learner: UCBfState, h: int, e: int, j: in
     """Algorithm 1, lines 8-14. Where f as believed may change, values wait for the next episode."""
     if h >= learner.learned_steps:
         return False
-    average_in(told, learner, h, e, j, share)
+    average_in(told, learner, learner.how, h, e, j, share)
     if may_change(learner.model):
         return False
     return ucb_f_greedy(told, learner, h, e, learner.eta == 0)
 
 
 @inlined
-def average_in(told: Mechanics, learner: UCBfState, h: int, e: int, j: int, share: Floats) -> None:
-    """What disturbance j says of every after-state of step h and context e, averaged in."""
-    H = learner.span
+def tick(told: Mechanics, learner: UCBfState, h: int, e: int) -> int:
+    """Count an update of step h and context e; the clock n."""
     learner.visits[h, e] += 1
-    n = (learner.visits[h, e] - 1) * told.horizon + h + 1 if learner.by_update else learner.visits[h, e]
+    visits: int = learner.visits[h, e]
+    return (visits - 1) * told.horizon + h + 1 if learner.by_update else visits
+
+
+class Hoeffding(NamedTuple):
+    """The paper's bonus, the same for all after-states: width / sqrt(n) + floor."""
+
+    width: Floats  # [H]
+    floor: float
+
+
+@inlined
+def hoeffding_average_in(
+    told: Mechanics, learner: UCBfState, how: Hoeffding, h: int, e: int, j: int, share: Floats
+) -> None:
+    """What disturbance j says of every after-state of step h and context e, averaged in."""
+    H, n = learner.span, tick(told, learner, h, e)
     alpha = (H + 1) / (H + n)
-    bonus = learner.width[h] / math.sqrt(n) + learner.floor
+    bonus = how.width[h] / math.sqrt(n) + how.floor
     learner.weight[h, e] = (1 - alpha) * learner.weight[h, e] + alpha
     learner.bonus[h, e] = (1 - alpha) * learner.bonus[h, e] + alpha * bonus
-    average, landing, d, kept = learner.average, told.landing, h % len(told.landing), 1 - alpha
-    length, runs = unsigned(told.n_after // len(told.rows)), len(told.rows) // told.n_contexts
+    average, landing, d, kept = learner.average, told.landing, min(h, len(told.landing) - 1), 1 - alpha
+    length, runs = unsigned(told.length), len(told.rows)
     for c in range(len(share)):
         move, weight = told.offsets[j + told.bin_corners[c]], alpha * share[c]
-        for k in range(e * runs, (e + 1) * runs):
-            z, first = unsigned(told.rows[k] + move), unsigned(k) * length
+        for k in range(runs):
+            z, first = unsigned(told.rows[k] + move), unsigned(e * runs + k) * length
             for x in range(length):
-                target = landing[d, z + x] + learner.discount * learner.value[h + 1, told.next_state[z + x]]
+                target = landing[d, z + x] + learner.discount * learner.value[h + 1, unsigned(told.next_state[z + x])]
                 average[h, first + x] = kept * average[h, first + x] + weight * target
         kept = 1.0
+
+
+@inlined
+def hoeffding_move_along(told: Mechanics, how: Hoeffding, by: int) -> None:
+    """Nothing to do: it is the same everywhere."""
 
 
 @inlined
@@ -115,19 +140,28 @@ def is_due(visits: Ints, due: Ints, eta: float) -> bool:
     return True
 
 
-@inner
+@inlined
+def ucb_f_follow(told: Mechanics, learner: UCBfState) -> int:
+    """Renew the policy, unless every update has done it; the last step whose policy changed, or -1."""
+    if not may_change(learner.model) and learner.eta == 0:
+        return -1
+    return ucb_f_renew(told, learner)
+
+
+@apart
 def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
     """Follow what is believed of f, and the schedule of switches; the last step whose policy changed, or -1."""
     top, waits = -1, may_change(learner.model)
-    if not waits and learner.eta == 0:  # every update has done it
-        return top
     due = is_due(learner.visits, learner.due, learner.eta)
     if due:
         learner.made[0] = learner.visits[0, 0]
         for h in range(told.horizon):
             for e in range(told.n_contexts):
                 learner.made[0] = min(learner.made[0], learner.visits[h, e])
-        move_average(told, learner.average, -refit(told, learner.model, learner.watch))
+        back = refit(told, learner.model, learner.watch)
+        move_average(told, learner.average, -back)
+        if waits:
+            move_along(told, learner.how, -back)
     for h in range(told.horizon if due or waits else 0):
         value_pairs(told, learner.model, learner.average, h, learner.weight[h, 0])
         for e in range(told.n_contexts):
@@ -149,5 +183,7 @@ def move_average(told: Mechanics, average: Floats, by: int) -> None:
                 average[h, x], carried = carried, average[h, x]
 
 
-registered(UCBfState, ucb_f_update, ucb_f_renew)
+average_in.state(Hoeffding, hoeffding_average_in)
+move_along.state(Hoeffding, hoeffding_move_along)
+registered(UCBfState, ucb_f_update, ucb_f_follow)
 learn.state(UCBfState, ucb_f_learn)

@@ -38,36 +38,38 @@ def expect(m: Mechanics, h: int, moves: Ints, law: Floats, value: Floats, raw: F
     fill(m, h, value, raw)
     for x in range(m.n_after):
         ahead[row, x] = 0
-    length, runs = unsigned(m.n_after // len(m.rows)), len(m.rows) // m.n_contexts
+    length, runs = unsigned(m.length), len(m.rows)
     if m.stride < BLOCK:
         for e in range(m.n_contexts):
             p = row_of(m, len(law), h, e)
             for i in range(len(moves)):
-                if law[p, i] > 0:
-                    for k in range(e * runs, (e + 1) * runs):
-                        begin, first = unsigned(m.rows[k] + moves[i]), unsigned(k) * length
-                        add_run(ahead, row, first, raw, begin, length, law[p, i])
+                probability, move = law[p, i], moves[i]
+                if probability > 0:
+                    for k in range(runs):
+                        begin, first = unsigned(m.rows[k] + move), unsigned(e * runs + k) * length
+                        add_run(ahead, row, first, raw, begin, length, probability)
         return
     # What W reaches from one after-state is far apart: taken a block at a time, it stays in the cache.
     stride = unsigned(m.stride)
-    for k in range(len(m.rows)):
-        p = row_of(m, len(law), h, k // runs)
-        for t in range(0, m.stride, BLOCK):
-            block = unsigned(min(BLOCK, m.stride - t))
-            for y in range(length // stride):
-                first = unsigned(y) * stride + unsigned(t)
-                for i in range(len(moves)):
-                    if law[p, i] > 0:
-                        begin = unsigned(m.rows[k] + moves[i]) + first
-                        add_run(ahead, row, unsigned(k) * length + first, raw, begin, block, law[p, i])
+    for e in range(m.n_contexts):
+        p = row_of(m, len(law), h, e)
+        for k in range(runs):
+            for t in range(0, m.stride, BLOCK):
+                block = unsigned(min(BLOCK, m.stride - t))
+                for y in range(length // stride):
+                    first = unsigned(y) * stride + unsigned(t)
+                    for i in range(len(moves)):
+                        if law[p, i] > 0:
+                            begin = unsigned(m.rows[k] + moves[i]) + first
+                            add_run(ahead, row, unsigned(e * runs + k) * length + first, raw, begin, block, law[p, i])
 
 
 @inlined
 def fill(m: Mechanics, h: int, value: Floats, raw: Floats) -> None:
     """raw[z] = landing_h(z) + γ V_{h+1}(next_state(z)) for every raw next state z."""
-    d = h % len(m.landing)
+    d = min(h, len(m.landing) - 1)
     for z in range(len(raw)):
-        raw[z] = m.landing[d, z] + m.discount * value[h + 1, m.next_state[z]]
+        raw[z] = m.landing[d, z] + m.discount * value[h + 1, unsigned(m.next_state[z])]
 
 
 @inlined
@@ -91,7 +93,7 @@ def delay(m: Mechanics, law: Floats, landing: Floats, paid: Floats, room: Floats
             for z in range(n):
                 room[0, z] = room[1, z]
         for z in range(Z):
-            landing[h, z] = paid[h % len(paid), z] + m.discount**m.lag * room[0, z]
+            landing[h, z] = paid[min(h, len(paid) - 1), z] + m.discount**m.lag * room[0, z]
 
 
 @inlined
@@ -119,8 +121,8 @@ def take_best(
 
     e: the context whose states are meant
     """
-    f, r, changed, S = h % len(m.after), h % len(m.reward), False, m.after.shape[1] // m.n_contexts
-    for s in range(e * S, (e + 1) * S):
+    f, r, changed = min(h, len(m.after) - 1), min(h, len(m.reward) - 1), False
+    for s in range(e * m.n_states, (e + 1) * m.n_states):
         best, best_a = -np.inf, 0
         for a in range(m.after.shape[2]):
             q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, h)
@@ -174,7 +176,7 @@ def follow(
 
     Where there are many more after-states than states, only those that the policy leads to are looked at.
     """
-    f, r, row, S = h % len(m.after), h % len(m.reward), h % len(ahead), v.shape[1]
+    f, r, row, S = min(h, len(m.after) - 1), min(h, len(m.reward) - 1), min(h, len(ahead) - 1), v.shape[1]
     if len(m.corners) > 1 or m.n_after < SPARSE * S or may_change(model):
         expect(m, h, moves, law, v, raw, ahead, row)
         value_pairs(m, model, ahead, h, 1.0)

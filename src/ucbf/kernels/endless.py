@@ -20,7 +20,7 @@ from ucbf.kernels.types import Floats, Ints, Mechanics
 
 # plan_ahead(told, end, model, moves, law, value, ahead, policy, raw) -> int: the plan of a learner; the last step whose
 # policy changed, or -1.
-plan_ahead = by_type(1)
+plan_ahead = by_type(1, merged=False)
 
 
 class End(NamedTuple):

@@ -155,7 +155,7 @@ def weigh(told: Mechanics, m: Offsets) -> None:
             m.likelihood[pair, d] = 0
     pairs = m.seen.shape[1]
     for step in range(len(m.seen)):
-        row, first_pair = step % len(m.counts), (step % len(m.f)) * pairs
+        row, first_pair = min(step, len(m.counts) - 1), min(step, len(m.f) - 1) * pairs
         total = 0.0
         for w in range(told.n_residuals):
             total += m.counts[row, w]
@@ -321,7 +321,7 @@ def recount(told: Mechanics, m: Offsets, move: int, faith: float) -> None:
             m.posterior[first, d] = m.weights[d]
         f, pair = first // pairs, first % pairs
         for step in range(f, len(m.seen), len(m.f)):
-            row = step % len(m.counts)
+            row = min(step, len(m.counts) - 1)
             for j in range(R):
                 n = m.seen[step, pair, j]
                 if n > 0:

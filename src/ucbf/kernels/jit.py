@@ -48,6 +48,11 @@ def inner(function: Function) -> Function:
     return _jit(function, **INNER)
 
 
+def apart(function: Function) -> Function:
+    """The same without counting references, as :func:`inlined`, but not merged into its callers: for long functions."""
+    return _jit(function, **INNER, **UNCOUNTED)
+
+
 class ByType(Protocol):
     """A function that is another one for each type of one of its arguments."""
 

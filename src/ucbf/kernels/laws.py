@@ -91,18 +91,17 @@ def counts_believe(law: Counts, curious: bool) -> None:
         if at_most == 0 and at_least == 0:
             for j in range(R):
                 pmf[row, j] = counts[row, j] / seen if seen > 0 else law.guess[j]
-        elif at_least == 0:
-            product_limit(counts, row, below, pmf, row, -1)
-        elif at_most == 0:
-            product_limit(counts, row, above, pmf, row, 1)
-        else:
+        elif at_most > 0 and at_least > 0:
             self_consistent(law, row)
+        else:
+            hidden, step = (below, -1) if at_most > 0 else (above, 1)
+            product_limit(counts, row, hidden, pmf, row, step)
         if curious and at_most + at_least > 0:
             share_out(law, row)
-            if at_most > 0:
-                doubt(law.room, 0, below, pmf, row, -1)
-            if at_least > 0:
-                doubt(law.room, 1, above, pmf, row, 1)
+            for edge in range(2):
+                hidden, step, hid = (below, -1, at_most) if edge == 0 else (above, 1, at_least)
+                if hid > 0:
+                    doubt(law.room, edge, hidden, pmf, row, step)
 
 
 @inlined
@@ -221,7 +220,7 @@ class Sets(NamedTuple):
 def sets_add_censored(told: Mechanics, law: Sets, seen: Seen) -> None:
     """Count the set that the transition tells."""
     row = row_of(told, len(law.counts), seen.h, context_of(told, seen.s))
-    law.hits[row, law.which[told.after[seen.h % len(told.after), seen.s, seen.a], seen.low]] += 1
+    law.hits[row, law.which[told.after[min(seen.h, len(told.after) - 1), seen.s, seen.a], seen.low]] += 1
 
 
 @compiled

@@ -18,8 +18,10 @@ update = by_type(1)
 # learn(told, learner, h, e, j, share) -> bool: the same with a disturbance of step h and context e of which neither
 # state nor action is known, for learners that are told f.
 learn = by_type(1)
-# renew(told, learner) -> int: prepare the policy of the next episode; the last step that changed, or -1.
-renew = by_type(1, merged=False)
+# renew(told, learner) -> int: prepare the policy of the next episode; the last step that changed, or -1. It is merged,
+# so that it finds out quickly whether there is anything to do. What is long is not, and is handed few arrays: two dozen
+# take a tenth of a microsecond.
+renew = by_type(1)
 # improve(told, learner, h): renew q of step h, for a learner that plans with counted transitions.
 improve = by_type(1)
 

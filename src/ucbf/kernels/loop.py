@@ -35,11 +35,11 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
     for h in range(m.horizon):
         s = states[h]
         a = policy[h, s]
-        x = m.after[h % len(m.after), s, a]
+        x = m.after[min(h, len(m.after) - 1), s, a]
         z = raw_of(m, x) + j[h, context_of(m, s)]
         actions[h] = a
         states[h + 1] = m.next_state[z]
-        collected += weight * (m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z])
+        collected += weight * (m.reward[min(h, len(m.reward) - 1), s, a] + m.landing[min(h, len(m.landing) - 1), z])
         weight *= m.discount
     collected += weight * m.terminal[states[m.horizon]]
     return collected
@@ -126,8 +126,8 @@ def run_on(
         if switched[t] or first + t == 0:
             now[0] = gap_without_end(arena, acted, v, now)
         a = acted[h, s]
-        z = raw_of(m, m.after[h % len(m.after), s, a]) + draws.j[t, 0, context_of(m, s)]
-        gap[t], reward[t] = now[0], m.reward[h % len(m.reward), s, a] + m.landing[h % len(m.landing), z]
+        z = raw_of(m, m.after[min(h, len(m.after) - 1), s, a]) + draws.j[t, 0, context_of(m, s)]
+        gap[t], reward[t] = now[0], m.reward[min(h, len(m.reward) - 1), s, a] + m.landing[min(h, len(m.landing) - 1), z]
         at[0] = m.next_state[z]
         measured = draws.measured[t, 0, context_of(told, s)]
         changed = update(told, learner, explain(told, h, s, a, at[0], measured, draws.censored), whole)
@@ -176,7 +176,7 @@ def replay(told: Mechanics, learner: Any, contexts: Ints, j: Ints, share: Floats
     """Learn from disturbances alone. contexts, j: [K, H]; share: [K, H, B], or [1, 1, 1] where all are whole."""
     for k in range(j.shape[0]):
         for h in range(j.shape[1]):
-            learn(told, learner, h, contexts[k, h], j[k, h], share[k % len(share), h % share.shape[1]])
+            learn(told, learner, h, contexts[k, h], j[k, h], share[min(k, len(share) - 1), min(h, share.shape[1] - 1)])
 
 
 @compiled

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.kernels.jit import by_type, inlined
+from ucbf.kernels.jit import by_type, inlined, unsigned
 from ucbf.kernels.seen import Seen, residual_of
 from ucbf.kernels.types import Floats, Mechanics
 
@@ -63,7 +63,7 @@ def exact_with_ahead(
     told: Mechanics, model: Exact, paid: float, h: int, f: int, s: int, a: int, ahead: Floats, row: int
 ) -> float:
     """What follows the after-state."""
-    total: float = paid + ahead[row, told.after[f, s, a]]
+    total: float = paid + ahead[row, unsigned(told.after[f, s, a])]
     return total
 
 
@@ -119,7 +119,7 @@ def note_residual(told: Mechanics, model: Any, seen: Seen) -> int:
 @inlined
 def is_settled(model: Any, seen: Seen) -> bool:
     """Whether no doubt is left about f of a pair."""
-    f = seen.h % len(model.f)
+    f = min(seen.h, len(model.f) - 1)
     settled: bool = model.low[f, seen.s, seen.a] == model.high[f, seen.s, seen.a]
     return settled
 
@@ -146,7 +146,7 @@ def bounded_refit(told: Mechanics, model: Bounded, watch: Any) -> int:
 @inlined
 def bounded_value_pairs(told: Mechanics, model: Bounded, ahead: Floats, h: int, weight: float) -> None:
     """The best that may follow, within the bounds: Theorem 3's bonus with the values themselves."""
-    f, lead = h % len(model.f), model.lead
+    f, lead = min(h, len(model.f) - 1), model.lead
     for s in range(model.f.shape[1]):
         for a in range(model.f.shape[2]):
             lead[h, s, a] = -np.inf

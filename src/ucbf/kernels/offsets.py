@@ -71,21 +71,21 @@ def offsets_learn_pair(told: Mechanics, m: Offsets, seen: Seen) -> bool:
     as_told = note_residual(told, m, seen)
     if as_told >= 0:
         S, A = told.after.shape[1:]
-        f, width = h % len(m.f), m.barred.shape[1]
+        f, width = min(h, len(m.f) - 1), m.barred.shape[1]
         pair = (f * S + s) * A + a
         m.clock[0] += 1
         m.visits[pair] += 1
         m.stale[pair] = 1
         if told.hides[seen.s_next]:  # W is known, and the offset must lead to the boundary
-            m.known[h % len(m.known), as_told] += 1
+            m.known[min(h, len(m.known) - 1), as_told] += 1
             for d in range(width):
                 z = m.first[f, s, a] + d - m.half + as_told
                 if not (0 <= z < len(told.next_state)) or told.next_state[z] != seen.s_next:
                     m.barred[pair, d] += NEVER
         else:
-            m.seen[h % len(m.seen), s * A + a, as_told] += 1
+            m.seen[min(h, len(m.seen) - 1), s * A + a, as_told] += 1
             for d in range(2 * width - 1):
-                m.likelihood[pair, d] += m.logs[h % len(m.logs), as_told + 4 * m.half - d]
+                m.likelihood[pair, d] += m.logs[min(h, len(m.logs) - 1), as_told + 4 * m.half - d]
     return is_settled(m, seen)
 
 
@@ -94,7 +94,7 @@ def offsets_learn_disturbance(m: Offsets, h: int, j: int) -> None:
     """Take in a disturbance of which neither state nor action is known."""
     m.residuals[h, j] += 1
     m.clock[0] += 1
-    m.known[h % len(m.known), j] += 1
+    m.known[min(h, len(m.known) - 1), j] += 1
 
 
 @inner
@@ -104,14 +104,14 @@ def offsets_value_pairs(told: Mechanics, m: Offsets, ahead: Floats, h: int, weig
         best = -np.inf
         for a in range(m.f.shape[2]):
             m.lead[h, s, a] = mean_ahead(told, m, ahead, h, s, a)
-            best = max(best, weight * told.reward[h % len(told.reward), s, a] + m.lead[h, s, a])
+            best = max(best, weight * told.reward[min(h, len(told.reward) - 1), s, a] + m.lead[h, s, a])
         try_pairs(told, m, ahead, h, s, weight, best)
 
 
 @inlined
 def mean_ahead(told: Mechanics, m: Offsets, ahead: Floats, h: int, s: int, a: int) -> float:
     """What follows a pair, on average over its offsets."""
-    f = h % len(m.f)
+    f = min(h, len(m.f) - 1)
     if m.low[f, s, a] == m.high[f, s, a]:
         known: float = ahead[h, m.f[f, s, a]]
         return known
@@ -129,7 +129,7 @@ def try_pairs(told: Mechanics, m: Offsets, ahead: Floats, h: int, s: int, weight
     It is, if what may be gained in as many visits of the state as there have been is at least what it costs to find
     out: for every offset with which it is worse, what a visit then costs, as often as it takes to dismiss the best.
     """
-    f, (S, A) = h % len(m.f), m.f.shape[1:]
+    f, (S, A) = min(h, len(m.f) - 1), m.f.shape[1:]
     visits = 0
     for a in range(A):
         visits += m.visits[(f * S + s) * A + a]
@@ -137,7 +137,7 @@ def try_pairs(told: Mechanics, m: Offsets, ahead: Floats, h: int, s: int, weight
     for a in range(A):
         if m.low[f, s, a] == m.high[f, s, a]:
             continue
-        paid, pair = weight * told.reward[h % len(told.reward), s, a], (f * S + s) * A + a
+        paid, pair = weight * told.reward[min(h, len(told.reward) - 1), s, a], (f * S + s) * A + a
         if paid + m.lead[h, s, a] == best:
             continue
         origin, top, hope = m.first[f, s, a] - m.half, best, -1

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ucbf.kernels.averaged import is_due
 from ucbf.kernels.endless import charge, plan_ahead
-from ucbf.kernels.jit import inlined, inner
+from ucbf.kernels.jit import inlined
 from ucbf.kernels.laws import add, add_censored, believe
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, refit
@@ -59,7 +59,7 @@ def ucbvi_f_learn(told: Mechanics, learner: UCBVIfState, h: int, e: int, j: int,
     return False
 
 
-@inner
+@inlined
 def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
     """Backward induction with what is known, if there is news; the last step whose policy changed, or -1."""
     if learner.stale[0] == 0 or not is_due(learner.visits, learner.due, learner.eta):

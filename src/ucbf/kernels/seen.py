@@ -68,14 +68,14 @@ def nearest(told: Mechanics, seen: Seen) -> int:
 @inlined
 def residual_of(told: Mechanics, after: NDArray[np.int32], h: int, s: int, a: int, s_next: int) -> int:
     """On a line: s_next less the after-state that ``after`` [F, S, A] gives, as the index of a disturbance."""
-    j: int = s_next + told.shift - after[h % len(after), s, a]
+    j: int = s_next + told.shift - after[min(h, len(after) - 1), s, a]
     return j % told.after.shape[1] if told.wraps else j
 
 
 @inlined
 def find_residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> int:
     """The disturbance that leads to s_next: ``measured`` if it does, else the first that does, or else ``measured``."""
-    z = raw_of(told, told.after[h % len(told.after), s, a])
+    z = raw_of(told, told.after[min(h, len(told.after) - 1), s, a])
     if told.next_state[z + told.offsets[measured]] == s_next:
         return measured
     for j in range(told.n_residuals):
@@ -87,7 +87,7 @@ def find_residual(told: Mechanics, h: int, s: int, a: int, s_next: int, measured
 @inlined
 def find_bounds(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: int) -> Seen:
     """The first and the last disturbance that lead to s_next; ``measured``, if none does."""
-    z, low, high = raw_of(told, told.after[h % len(told.after), s, a]), -1, -1
+    z, low, high = raw_of(told, told.after[min(h, len(told.after) - 1), s, a]), -1, -1
     for j in range(told.n_residuals):
         if told.next_state[z + told.offsets[j]] == s_next:
             low, high = j if low < 0 else low, j
@@ -97,30 +97,28 @@ def find_bounds(told: Mechanics, h: int, s: int, a: int, s_next: int, measured: 
 @inlined
 def raw_of(m: Mechanics, x: int) -> int:
     """The index of an after-state among the raw next states, before the disturbance moves it."""
-    if len(m.rows) == 1:
+    if m.n_after == m.length:
         return x
-    length = m.n_after // len(m.rows)
-    row: int = m.rows[x // length]
-    return row + x % length
+    row: int = m.rows[x // m.length % len(m.rows)]
+    return row + x % m.length
 
 
 @inlined
 def landed(told: Mechanics, h: int, s: int, a: int, j: int) -> float:
     """The landing reward of a pair and a disturbance."""
     j = min(max(j, 0), told.n_residuals - 1)  # it may be any where nothing is paid
-    z = raw_of(told, told.after[h % len(told.after), s, a]) + told.offsets[j]
-    paid: float = told.landing[h % len(told.landing), z]
+    z = raw_of(told, told.after[min(h, len(told.after) - 1), s, a]) + told.offsets[j]
+    paid: float = told.landing[min(h, len(told.landing) - 1), z]
     return paid
 
 
 @inlined
 def context_of(told: Mechanics, s: int) -> int:
     """The context of a state index."""
-    context: int = s // (told.after.shape[1] // told.n_contexts)
-    return context
+    return s // told.n_states if told.n_contexts > 1 else 0
 
 
 @inlined
 def row_of(m: Mechanics, rows: int, h: int, e: int) -> int:
     """Which row of a table of distributions is that of step h and context e; steps may share one."""
-    return h % (rows // m.n_contexts) * m.n_contexts + e
+    return h * m.n_contexts + e if rows > m.n_contexts else e

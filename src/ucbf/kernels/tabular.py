@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ucbf.kernels.backward import best_action, keep_best, largest
-from ucbf.kernels.jit import inlined, inner
+from ucbf.kernels.jit import apart, inlined
 from ucbf.kernels.learners import improve, registered
 from ucbf.kernels.seen import Seen, landed
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -34,7 +34,7 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen, share: Floats)
     learner.visits[h, s, a] += 1
     t = learner.visits[h, s, a]
     alpha = (H + 1) / (H + t)
-    paid = told.reward[h % len(told.reward), s, a]
+    paid = told.reward[min(h, len(told.reward) - 1), s, a]
     paid += landed(told, h, s, a, j)
     target = paid + told.discount * learner.value[h + 1, s_next] + learner.width[h] / math.sqrt(t)
     q[h, s, a] = (1 - alpha) * q[h, s, a] + alpha * target
@@ -81,17 +81,21 @@ def sum_ahead(told: Mechanics, learner: Any, h: int) -> None:
             learner.ahead[pair] += v * learner.seen[h, s_next, pair]
 
 
-@inner
+@inlined
 def plan_again(told: Mechanics, learner: Any) -> int:
     """Backward induction with the counts, if there is news; the last step whose policy changed, or -1."""
-    top = -1
-    if learner.stale[0]:
-        learner.stale[0] = 0
-        for h in range(told.horizon - 1, -1, -1):
-            sum_ahead(told, learner, h)
-            improve(told, learner, h)
-            if settle(learner, h) and top < 0:
-                top = h
+    return plan_with_counts(told, learner) if learner.stale[0] else -1
+
+
+@apart
+def plan_with_counts(told: Mechanics, learner: Any) -> int:
+    """Backward induction with the counts; the last step whose policy changed, or -1."""
+    top, learner.stale[0] = -1, 0
+    for h in range(told.horizon - 1, -1, -1):
+        sum_ahead(told, learner, h)
+        improve(told, learner, h)
+        if settle(learner, h) and top < 0:
+            top = h
     return top
 
 
@@ -109,7 +113,7 @@ def settle(learner: Any, h: int) -> bool:
 @inlined
 def ucbvi_improve(told: Mechanics, learner: UCBVIState, h: int) -> None:
     """Azar et al. (2017), Algorithm 2: Q = min(Q before, cap, r + P̂V + b); pairs never visited keep the cap."""
-    q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
+    q, r, A = learner.q, min(h, len(told.reward) - 1), learner.q.shape[2]
     for s in range(q.shape[1] if h < learner.learned_steps else 0):
         for a in range(A):
             if learner.visits[h, s, a] > 0:
@@ -177,7 +181,7 @@ def ucbvi_bf_improve(told: Mechanics, learner: UCBVIBFState, h: int) -> None:
                         later += p * min(1e4 * H**3 * S * S * A * log_term**2 / learner.arrived[h + 1, y], float(H * H))
             spread = math.sqrt(8 * log_term * max(square - mean * mean, 0.0) / n)
             bonus = spread + 14 * H * log_term / (3 * n) + math.sqrt(8 * later / n)
-            paid = told.reward[h % len(told.reward), s, a] + learner.landed[h, s, a] * learner.share[h, s, a]
+            paid = told.reward[min(h, len(told.reward) - 1), s, a] + learner.landed[h, s, a] * learner.share[h, s, a]
             q[h, s, a] = min(q[h, s, a], paid + mean + learner.c * bonus)
 
 
@@ -213,8 +217,8 @@ def ubev_update(told: Mechanics, learner: UBEVState, seen: Seen, share: Floats) 
 @inlined
 def ubev_improve(told: Mechanics, learner: UBEVState, h: int) -> None:
     """Dann et al. (2017), Algorithm 1: Q = r + min(max V_{h+1}, P̂V + span φ); landing is part of what follows."""
-    q, r, A = learner.q, h % len(told.reward), learner.q.shape[2]
-    most = told.discount * largest(learner.value, h + 1) + largest(told.landing, h % len(told.landing))
+    q, r, A = learner.q, min(h, len(told.reward) - 1), learner.q.shape[2]
+    most = told.discount * largest(learner.value, h + 1) + largest(told.landing, min(h, len(told.landing) - 1))
     for s in range(q.shape[1]):
         for a in range(A):
             follows = most
@@ -256,7 +260,7 @@ def ucb_b_update(told: Mechanics, learner: UCBBState, seen: Seen, share: Floats)
     beta = learner.c * min(bernstein, math.sqrt(H**3 * iota / t))
     bonus = (beta - (1 - alpha) * learner.beta[h, s, a]) / (2 * alpha)
     learner.beta[h, s, a] = beta
-    target = told.reward[h % len(told.reward), s, a] + follows + bonus
+    target = told.reward[min(h, len(told.reward) - 1), s, a] + follows + bonus
     q = learner.q
     q[h, s, a] = (1 - alpha) * q[h, s, a] + alpha * target
     best = best_action(q, h, s)
@@ -294,7 +298,7 @@ def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen
     learner.visits[h, s, a] += 1
     n = learner.visits[h, s, a]
     eta = (H + 1) / (H + n)
-    paid = told.reward[h % len(told.reward), s, a]
+    paid = told.reward[min(h, len(told.reward) - 1), s, a]
     paid += landed(told, h, s, a, j)
     v, v_low = gamma * learner.value[h + 1, s_next], gamma * learner.value_low[h + 1, s_next]
     v_ref = gamma * learner.value_ref[h + 1, s_next]

@@ -28,7 +28,9 @@ class Mechanics(NamedTuple):
     reward: Floats  # [P, S, A] -inf where the action does not exist
     landing: Floats  # [D, Z] reward of the raw next state
     next_state: NDArray[np.int32]  # [Z] state index of a raw next state: the boundary rule
-    rows: Ints  # where each run of after-states, from the last axis that W acts on, begins among the raw next states
+    rows: Ints  # where each run of after-states of a context, from the last axis that W acts on, begins among the raw
+    # next states
+    length: int  # how many after-states a run has
     stride: int  # how far apart neighbours along that axis are
     offsets: Ints  # [R] how far each disturbance that is told apart moves, among the raw next states
     bins: Ints  # [d] how many disturbances are told apart along each axis
@@ -39,6 +41,7 @@ class Mechanics(NamedTuple):
     horizon: int  # or the period, where there is no end
     endless: bool
     n_contexts: int  # E
+    n_states: int  # S / E: states of a context
     n_after: int  # X: number of after-states
     n_residuals: int  # R
     shift: int  # on a line, residual index = next state index + shift - after-state index (modulo S if wrapped)

@@ -102,7 +102,7 @@ def watch_history(told: Mechanics, seen: Watch, j: Ints, share: Floats) -> None:
         for h in range(j.shape[1]):
             at = next_period(seen, h)
             for k in range(len(told.bins)):
-                w = coordinate(told, k, j[i, h], share[i % len(share), h % share.shape[1]])
+                w = coordinate(told, k, j[i, h], share[min(i, len(share) - 1), min(h, share.shape[1] - 1)])
                 compare(told, seen, k, h, w, at)
 
 
@@ -182,7 +182,7 @@ def expect_residuals(told: Mechanics, counts: Floats, seen: Watch) -> None:
         for h in range(told.horizon):
             total, mean, square = 0.0, 0.0, 0.0
             for w in range(told.n_residuals):
-                n = counts[h % len(counts), w]
+                n = counts[min(h, len(counts) - 1), w]
                 x = from_origin(coordinate(told, k, w, told.whole), steps[k, h, ORIGIN], modulus(told))
                 total += n
                 mean += n * x

@@ -6,10 +6,11 @@ from typing import Any
 
 from ucbf.laws.base import Law
 from ucbf.laws.counts import Counts
+from ucbf.laws.levels import Levels
 from ucbf.laws.recent import Recent
 from ucbf.named import made
 
-LAWS: dict[str, type[Law]] = {kind.name: kind for kind in (Counts, Recent)}
+LAWS: dict[str, type[Law]] = {kind.name: kind for kind in (Counts, Recent, Levels)}
 
 
 def make_law(given: Law | str | dict[str, Any]) -> Law:
@@ -18,4 +19,4 @@ def make_law(given: Law | str | dict[str, Any]) -> Law:
     return law
 
 
-__all__ = ["LAWS", "Counts", "Law", "Recent", "make_law"]
+__all__ = ["LAWS", "Counts", "Law", "Levels", "Recent", "make_law"]

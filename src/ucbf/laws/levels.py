@@ -1,126 +1,102 @@
-"""A forecast of demand whose level drifts: a mixture of discounted levels, of demands and of their roots.
-
-Each level forgets at its own rate; those of roots also fade a little. What a level says of the next demand is
-Student's t; its weight is the likelihood of what came, older steps counting less. Nothing is fitted beforehand.
-
->>> import numpy as np
->>> levels = Levels()
->>> for demand in (98, 105, 101, 95, 102, 99): levels.add(demand)
->>> draws = np.random.default_rng(0)
->>> paths = levels.paths(draws.random(512), draws.standard_normal((512, 8)))  # three steps ahead
->>> bool(90 < np.median(paths) < 110), bool(paths.min() >= 0)
-(True, True)
-
-References
-----------
-West and Harrison (1997), Bayesian Forecasting and Dynamic Models, chapters 2 and 12: discounts, mixtures.
-"""
+"""W whose level drifts: a mixture of discounted levels, and what it foretells of each of the steps to come."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ucbf.checks import real
-from ucbf.kernels.levels import LevelsState, draw_paths, take_in
+from ucbf.checks import real, whole
+from ucbf.laws.base import Floats, Law
+from ucbf.laws.mixtures import LevelMixture, LevelSettings
+from ucbf.limits import MOST_SEEN, Limit, Limits
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class LevelSettings:
-    """What is fixed before the first demand.
-
-    discounts         of the levels, each used on both scales
-    variance_discount what a squared error counts for one step later
-    freedom           how many errors the first guess of the variance is worth
-    spread            that guess: standard deviation / mean
-    forgetting        what a log-likelihood counts for one step later
-    fade              share of a demand that is gone one step later, in the levels of roots
-    drift             how much of the drift that a discount implies a path carries on with
-    ceiling           the largest demand drawn, as a multiple of the largest seen
-    """
-
-    discounts: Sequence[float] = (0.95, 0.8, 0.6, 0.4, 0.2)
-    variance_discount: float = 0.97
-    freedom: float = 2.0
-    spread: float = 0.4
-    forgetting: float = 0.95
-    fade: float = 0.01
-    drift: float = 0.5
-    ceiling: float = 3.0
-
-    def __post_init__(self) -> None:
-        for discount in self.discounts:
-            real("each discount", discount, 0, 1, open_low=True)
-        if not self.discounts:
-            raise ValueError("discounts is empty; give at least one, such as (0.9,)")
-        real("variance_discount", self.variance_discount, 0, 1, open_low=True)
-        real("freedom", self.freedom, 0, open_low=True)
-        real("spread", self.spread, 0, open_low=True)
-        real("forgetting", self.forgetting, 0, 1)
-        real("fade", self.fade, 0, 1)
+LEARNED = ("mean", "behind", "scatter", "freedom", "weight", "highest")  # arrays of the mixture that learning changes
+LARGEST = 1e18  # of a sum of squares
 
 
-class Levels:
-    """Takes in demands one by one; gives paths of the demands ahead.
+class Levels(Law):
+    """Believes that W has one level for all steps, which drifts, and plans with what that says of each step ahead.
+
+    The disturbances are taken for demands: W, or -W where none is above 0, or where both signs occur how far W is above
+    the least. What a :class:`ucbf.laws.mixtures.LevelMixture` foretells, one step ahead, two, ..., is sampled with
+    fixed draws, rounded, and cut off at the ends of the bins. The step after the one that was seen last is one ahead.
 
     Parameters
     ----------
-    settings
-        Discounts and first guesses.
-    scale
-        Size of a usual demand, for the first guess of the variance; None: the first demand.
+    discounts
+        What a disturbance counts for one step later, in each of the levels; their likelihoods weigh them.
+    paths
+        How many futures are sampled.
+
+    Examples
+    --------
+    >>> import ucbf
+    >>> shop = ucbf.systems.Inventory(capacity=40, max_demand=30)
+    >>> agent = ucbf.UCBVIf(shop.system, law=ucbf.laws.Levels())
+    >>> agent.warm_start(shop.disturbances([[20] * 7, [21] * 7, [9, 8, 10, 9, 10, 8, 9]]))
+    >>> bool(-11 < agent.law.mean(0) < -7)                             # 9 of late; the mean of all is 16.7
+    True
     """
 
-    def __init__(self, settings: LevelSettings | None = None, scale: float | None = None) -> None:
-        self.settings = settings or LevelSettings()
-        self.scale = scale
-        self.seen = 0
-        n = len(self.settings.discounts)
-        self.state = LevelsState(
-            rooted=np.repeat([0, 1], n).astype(np.int64),
-            discount=np.tile(np.asarray(self.settings.discounts, float), 2),
-            keeps=np.repeat([1.0, np.sqrt(1 - self.settings.fade)], n),
-            mean=np.zeros(2 * n),
-            behind=np.zeros(2 * n),
-            scatter=np.zeros(2 * n),
-            freedom=np.full(2 * n, self.settings.freedom),
-            weight=np.zeros(2 * n),
-            highest=np.zeros(1),
-        )
+    name = "Levels"
 
-    def add(self, demand: float) -> None:
-        """Take in the next demand, 0 or more."""
-        demand = real("demand", demand, 0)
-        if self.seen == 0:
-            usual = max(1.0, demand if self.scale is None else self.scale)
-            raw, root = (
-                (self.settings.spread * usual) ** 2,
-                self.settings.spread**2 * usual / 4,
-            )  # sd of √d: sd / 2√mean
-            self.state.scatter[:] = self.settings.freedom * np.where(self.state.rooted == 1, root, raw)
-        s = self.settings
-        take_in(self.state, demand, self.seen == 0, s.variance_discount, s.forgetting)
-        self.seen += 1
+    def __init__(self, *, discounts: Sequence[float] = LevelSettings().discounts, paths: int = 2048) -> None:
+        chosen = [real("each discount", discount, 0, 1, open_low=True) for discount in discounts]
+        super().__init__(discounts=chosen, paths=whole("paths", paths, 64, 1_000_000))
+        self._settings = LevelSettings(discounts=tuple(chosen))
+
+    def start(self) -> None:
+        """Check the bins, and draw what the futures are made of."""
+        values = self.bins.values
+        if values.ndim != 1 or not self.bins.is_whole.all():
+            raise ValueError("Levels knows disturbances that are whole numbers on one axis; use Counts or Recent here")
+        possible = values[: self.bins.n_possible]
+        self._sign = -1 if possible.max() <= 0 else 1
+        self._zero = 0 if self._sign < 0 or possible.min() >= 0 else int(possible.min())
+        self._mixture = LevelMixture(self._settings)
+        self._clock = np.zeros(2, np.int64)  # disturbances seen; the step after the last
+        rng, n = np.random.default_rng(0), self.params["paths"]
+        self._uniforms = (np.arange(n) + 0.5) / n
+        self._normals = rng.standard_normal((n, 2 + 2 * self.horizon))
 
     @property
-    def weights(self) -> Floats:
-        """[K] the probability of each level: those of demands first, then those of roots."""
-        odds = np.exp(self.state.weight - self.state.weight.max())
-        return np.asarray(odds / odds.sum())
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The levels; how many disturbances were seen, and which step comes next."""
+        return {**{name: getattr(self._mixture.state, name) for name in LEARNED}, "clock": self._clock}
 
-    def paths(self, uniforms: ArrayLike, normals: ArrayLike) -> Floats:
-        """[N, n] demands of n steps ahead, from uniforms [N], which choose the level, and normals [N, 2 + 2n]."""
-        if self.seen == 0:
-            raise ValueError("no demand was taken in; call add before paths")
-        u, z = np.asarray(uniforms, float), np.asarray(normals, float)
-        if z.ndim != 2 or len(z) != len(u) or z.shape[1] < 4 or z.shape[1] % 2:
-            raise ValueError(f"normals has shape {z.shape} for {len(u)} uniforms; give [N, 2 + 2n], n steps ahead")
-        chosen = np.minimum(np.searchsorted(np.cumsum(self.weights), u), len(self.state.mean) - 1)
-        out = np.empty((len(u), z.shape[1] // 2 - 1))
-        draw_paths(self.state, chosen.astype(np.int64), z, self.settings.drift, self.settings.ceiling, out)
-        return out
+    def limits(self, stored: dict[str, NDArray[Any]]) -> Limits:
+        """Sums and counts are not negative, and what is divided by is not 0."""
+        seen = int(stored["clock"].flat[0]) > 0
+        return {
+            "clock": Limit([0, 0], [MOST_SEEN, self.horizon - 1]),
+            "mean": Limit(-LARGEST, LARGEST),
+            "behind": Limit(0.5 if seen else 0, MOST_SEEN),
+            "scatter": Limit(1e-300 if seen else 0, LARGEST),
+            "freedom": Limit(1e-3, MOST_SEEN),
+            "weight": Limit(-LARGEST, LARGEST),
+            "highest": Limit(0, LARGEST),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from what ``state`` said."""
+        super().restore(state)
+        self._mixture.seen = int(self._clock[0])
+
+    def add(self, h: int, j: NDArray[np.int64], share: Floats) -> None:
+        """Take in the disturbance, as a demand."""
+        self._mixture.add(float(self._sign * (self.bins.values[int(j[0])] - self._zero)))
+        self._clock[:] = self._mixture.seen, (h + 1) % self.horizon
+
+    def pmf(self) -> Floats:
+        """[H, R] what is foretold of every step, as many ahead as it comes after the last that was seen."""
+        H, R = self.horizon, self.bins.n
+        if not self._mixture.seen:
+            return np.tile(self.bins.guess, (H, 1))
+        drawn = self._sign * np.rint(self._mixture.paths(self._uniforms, self._normals)) + self._zero
+        j = np.clip(drawn - self.bins.values[0], 0, self.bins.n_possible - 1).astype(np.int64)
+        counts = np.bincount((j + R * np.arange(H)).ravel(), minlength=H * R).reshape(H, R)
+        ahead: Floats = np.roll(counts / len(drawn), int(self._clock[1]), axis=0)
+        return ahead

@@ -1,4 +1,4 @@
-"""The paper's experiment as a study, and a second study in the same worlds."""
+"""The paper's experiment as a study, a second study in the same worlds, and a third with longer horizons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def figure1(*, quick: bool = False, seed: int = 0) -> Study:
         {"name": "UCB-H", "bonus": "published"},
         {"name": "UCBVI", "bonus": "published"},
     ]
-    return _study("figure1", agents, quick, seed)
+    return _study("figure1", PANELS, agents, quick, seed)
 
 
 def figure2(*, quick: bool = False, seed: int = 0) -> Study:
@@ -38,11 +38,27 @@ def figure2(*, quick: bool = False, seed: int = 0) -> Study:
             {**repaired, "model_error": 0, "told_error": 4, "label": f"{agent['name']} repaired, told ζ = 4"},
             {**repaired, "model_error": [2, 4], "label": f"{agent['name']} repaired"},
         ]
-    return _study("figure2", agents, quick, seed)
+    return _study("figure2", PANELS, agents, quick, seed)
 
 
-def _study(name: str, agents: list[dict[str, Any]], quick: bool, seed: int) -> Study:
+def figure3(*, quick: bool = False, seed: int = 0) -> Study:
+    """How regret grows with the horizon, in the paper's worlds with four actions: UCB-f, its sharper forms, UCBVI-f.
+
+    c is the published one. With the theorem's bonus and the paper's own clock, and, beside them, UCB-f as in figure 1.
+    """
+    by_episode: dict[str, Any] = {"clock": "episode", "c": 0.05}
+    agents: list[dict[str, Any]] = [
+        {"name": "UCB-f", "bonus": "theorem", **by_episode},
+        {"name": "UCB-f-Bernstein", **by_episode},
+        {"name": "UCB-f-Reference", **by_episode},
+        {**UCB_F, "label": "UCB-f as published"},
+        {"name": "UCBVI-f"},
+    ]
+    return _study("figure3", {**PANELS, "horizon": [5, 10, 20, 40], "n_actions": 4}, agents, quick, seed)
+
+
+def _study(name: str, world: dict[str, Any], agents: list[dict[str, Any]], quick: bool, seed: int) -> Study:
     episodes, worlds = (500, 5) if quick else (5000, 50)
     return make_study(
-        {"name": name, "episodes": episodes, "worlds": worlds, "seed": seed, "world": PANELS, "agents": agents}
+        {"name": name, "episodes": episodes, "worlds": worlds, "seed": seed, "world": world, "agents": agents}
     )

@@ -1,0 +1,138 @@
+"""Many items from a file to plans: items a second, memory, and the kernel against the same loops in C.
+
+``python benchmarks/fleet.py [items]``: makes a file of two years of days of every item (100,000 unless told otherwise),
+learns a plan for each, and says where the time goes. S = 60, A = 30, H = 7.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import ucbf
+
+DAYS = 730
+SHOP = ucbf.systems.Inventory(capacity=59, max_order=29, max_demand=29, horizon=7)
+COSTS = {"price": (5, 20), "unit_cost": (1, 5), "holding": (0.1, 2), "order_cost": (0, 5)}
+
+C = """
+/* Backward induction of one item after the other: rewards [S, A], landing [Z], law [H, R], values of the first step. */
+void plan(long N, long H, long S, long A, long R, const double *reward, const double *landing, const int *after,
+          const int *next, const double *law, double *value, short *policy, double *v, double *raw, double *ahead) {
+  long Z = S + R - 1;
+  for (long i = 0; i < N; i++) {
+    for (long s = 0; s < S; s++) v[s] = 0;
+    for (long h = H - 1; h >= 0; h--) {
+      const double *p = law + (i * H + h) * R;
+      for (long z = 0; z < Z; z++) raw[z] = landing[z] + v[next[z]];
+      for (long x = 0; x < S; x++) ahead[x] = 0;
+      for (long j = 0; j < R; j++)
+        if (p[j] > 0)
+          for (long x = 0; x < S; x++) ahead[x] += p[j] * raw[x + j];
+      for (long s = 0; s < S; s++) {
+        double best = -1e300;
+        long best_a = 0;
+        for (long a = 0; a < A; a++) {
+          double q = reward[s * A + a] + ahead[after[s * A + a]];
+          if (q > best) { best = q; best_a = a; }
+        }
+        v[s] = best;
+        policy[(i * H + h) * S + s] = best_a;
+      }
+    }
+    for (long s = 0; s < S; s++) value[i * S + s] = v[s];
+  }
+}
+"""
+
+
+def written(folder: Path, n: int) -> None:
+    """A file of demand, and one of costs."""
+    rng, days = np.random.default_rng(0), np.arange(DAYS) + 19_000
+    schema = pa.schema([("item", pa.string()), ("date", pa.date32()), ("demand", pa.int16())])
+    with pq.ParquetWriter(folder / "demand.parquet", schema) as file:
+        for begin in range(0, n, 1000):
+            names = [f"sku{i:08d}" for i in range(begin, min(begin + 1000, n))]
+            demand = rng.poisson(rng.uniform(2, 12, len(names))[:, None], (len(names), DAYS)).clip(0, 29)
+            dates = pa.array(np.tile(days, len(names)).astype("datetime64[D]"))
+            columns = [np.repeat(names, DAYS), dates, demand.ravel().astype(np.int16)]
+            file.write_table(pa.table(columns, schema=schema))
+    costs = {name: rng.uniform(*ends, n) for name, ends in COSTS.items()}
+    pq.write_table(pa.table({"item": [f"sku{i:08d}" for i in range(n)], **costs}), folder / "items.parquet")
+
+
+def seconds(call: Any) -> float:
+    """Processor time of the quickest of five calls."""
+    found = []
+    for _ in range(5):
+        begin = time.process_time()
+        call()
+        found.append(time.process_time() - begin)
+    return min(found)
+
+
+def kernels(n: int = 2000) -> tuple[float, float | None]:
+    """Microseconds an item, of the package and of C."""
+    rng = np.random.default_rng(1)
+    fleet = ucbf.Fleet(SHOP, {name: rng.uniform(*ends, n) for name, ends in COSTS.items()}, workers=1)
+    k = 728 * n
+    fleet.add(np.repeat(np.arange(n), 728), np.tile(np.arange(728) % 7, n), -rng.poisson(7, k).clip(0, 29))
+
+    def renew() -> None:
+        fleet._stale[:] = True
+        fleet.renew()
+
+    renew()
+    ours = seconds(renew) / n * 1e6
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return ours, None
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "plan.c", Path(folder) / "plan.so"
+        source.write_text(C)
+        flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+        subprocess.run([compiler, *flags, "-o", str(library), str(source)], check=True)
+        plan = ctypes.CDLL(str(library)).plan
+        m, H, S = fleet.system.mechanics, 7, fleet.system.n_states
+        law = fleet.believed(np.arange(n), True)
+        reward = np.where(np.isfinite(m.reward[0]), m.reward[0], -1e200)
+        value, policy = np.zeros((n, S)), np.zeros((n, H, S), np.int16)
+        arrays = [reward, m.landing[0], m.after[0], m.next_state, law, value, policy,
+                  np.zeros(S), np.zeros(len(m.next_state)), np.zeros(m.n_after)]  # fmt: skip
+        sizes = [ctypes.c_long(x) for x in (n, H, S, fleet.system.n_actions, m.n_residuals)]
+        given = [array.ctypes.data_as(ctypes.c_void_p) for array in map(np.ascontiguousarray, arrays)]
+        return ours, seconds(lambda: plan(*sizes, *given)) / n * 1e6
+
+
+def main() -> None:
+    """Print a table."""
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    ours, theirs = kernels()
+    print(f"plans only, one thread: {ours:.1f} µs an item (costs and counts of its own included)", end="")
+    print("" if theirs is None else f"; the same loops in C: {theirs:.1f} µs, a ratio of {theirs / ours:.2f}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        written(folder, n)
+        for again in ("from the beginning", "again, with all done"):
+            begin, work = time.perf_counter(), time.process_time()
+            ucbf.learn_fleet(SHOP, folder / "demand.parquet", folder / "out", folder / "items.parquet")
+            took, work = time.perf_counter() - begin, time.process_time() - work
+            print(
+                f"{n} items x {DAYS} days, {again}: {took:.1f} s ({n / took:,.0f} items a second), {work:.1f} s of work"
+            )
+    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

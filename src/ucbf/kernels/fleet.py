@@ -1,0 +1,159 @@
+"""Many systems that differ in what they pay and in W: one loop over the items."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.kernels.backward import follow, induction
+from ucbf.kernels.endless import SWEEPS, solve
+from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.laws import Counts, add, add_censored
+from ucbf.kernels.seen import explain
+from ucbf.kernels.types import Floats, Ints, Mechanics
+
+
+class Parts(NamedTuple):
+    """What all items pay, and what a cost of 1 adds to it, cost by cost: an item's table is linear in its costs."""
+
+    reward: Floats  # [1 + C, P, S, A]; the first is -inf where the action does not exist, the others are 0 there
+    landing: Floats  # [1 + C, D, Z]
+    terminal: Floats  # [1 + C, S]
+
+
+@compiled
+def plan_items(
+    m: Mechanics,
+    model: Any,
+    parts: Parts,
+    costs: Floats,
+    law: Floats,
+    settled: Floats,
+    value: Floats,
+    policy: NDArray[np.int16],
+    gain: Floats,
+    v: Floats,
+    ahead: Floats,
+    actions: Ints,
+    raw: Floats,
+) -> None:
+    """Plan for every item, one after the other.
+
+    m: shared mechanics; its reward, landing and terminal reward are room for those of one item
+    costs: [N, C]; law: [N, L, R]; settled: [N] how far bounds on what a period pays may be apart, without an end
+    value: [N, S] of the first step, from which a plan without an end begins; policy: [N, H, S]; gain: [N] the average
+    of a step, without an end and a discount; all filled here
+    v: [H+1, S], ahead: [H, X], actions: [H, S] and raw: [Z] are room
+    """
+    H, S = m.horizon, m.after.shape[1]
+    for i in range(len(costs)):
+        weigh(parts, costs, i, m)
+        for s in range(S):
+            v[0, s], v[H, s] = value[i, s], m.terminal[s]
+        if m.endless:
+            low, high, _ = solve(m, model, m.offsets, law[i], v, ahead, actions, raw, settled[i], SWEEPS)
+            gain[i] = 0.5 * (low + high) / H
+        else:
+            induction(m, model, m.offsets, law[i], v, ahead, actions, raw)
+        for s in range(S):
+            value[i, s] = v[0, s]
+            for h in range(H):
+                policy[i, h, s] = actions[h, s]
+
+
+@compiled
+def follow_items(
+    m: Mechanics,
+    model: Any,
+    parts: Parts,
+    costs: Floats,
+    law: Floats,
+    policy: NDArray[np.int16],
+    value: Floats,
+    v: Floats,
+    ahead: Floats,
+    actions: Ints,
+    raw: Floats,
+) -> None:
+    """[N, S] the value of every first state of every item that follows its policy; arguments as above, with an end."""
+    H, S = m.horizon, m.after.shape[1]
+    for i in range(len(costs)):
+        weigh(parts, costs, i, m)
+        for s in range(S):
+            v[H, s] = m.terminal[s]
+            for h in range(H):
+                actions[h, s] = policy[i, h, s]
+        for h in range(H - 1, -1, -1):
+            follow(m, model, m.offsets, law[i], v, ahead, actions, raw, h)
+        for s in range(S):
+            value[i, s] = v[0, s]
+
+
+@inlined
+def weigh(parts: Parts, costs: Floats, i: int, m: Mechanics) -> None:
+    """What item i pays, written into its mechanics."""
+    P, S, A = m.reward.shape
+    D, Z = m.landing.shape
+    for h in range(P):
+        for s in range(S):
+            for a in range(A):
+                m.reward[h, s, a] = parts.reward[0, h, s, a]
+    for h in range(D):
+        for z in range(Z):
+            m.landing[h, z] = parts.landing[0, h, z]
+    for s in range(S):
+        m.terminal[s] = parts.terminal[0, s]
+    for c in range(costs.shape[1]):
+        for h in range(P):
+            for s in range(S):
+                for a in range(A):
+                    m.reward[h, s, a] += costs[i, c] * parts.reward[c + 1, h, s, a]
+        for h in range(D):
+            for z in range(Z):
+                m.landing[h, z] += costs[i, c] * parts.landing[c + 1, h, z]
+        for s in range(S):
+            m.terminal[s] += costs[i, c] * parts.terminal[c + 1, s]
+
+
+@compiled
+def observe_items(
+    m: Mechanics,
+    law: Counts,
+    L: int,
+    items: Ints,
+    h: int,
+    s: Ints,
+    a: Ints,
+    s_next: Ints,
+    measured: Ints,
+    known: NDArray[np.bool_],
+) -> None:
+    """Count what a transition of each item says of its W.
+
+    law: that of all items, L rows each; items: [n] which; s, a, s_next: [n] state indices and actions
+    measured: [n] the index of the disturbance, where it is known: [n]
+    """
+    for k in range(len(items)):
+        i = items[k]
+        own = Counts(
+            law.counts[i * L : (i + 1) * L],
+            law.below[i * L : (i + 1) * L],
+            law.above[i * L : (i + 1) * L],
+            law.law,
+            law.guess,
+            law.room,
+        )
+        seen = explain(m, h, s[k], a[k], s_next[k], measured[k], not known[k])
+        if seen.low < seen.high:
+            add_censored(m, own, seen)
+        else:
+            add(m, own, h, 0, min(max(seen.low, 0), m.n_residuals - 1), m.whole)
+
+
+@compiled
+def count_items(counts: Floats, L: int, items: Ints, h: Ints, j: Ints) -> None:
+    """Count disturbances j [n] of steps h [n] of items [n]; counts: [N L, R]."""
+    for k in range(len(items)):
+        counts[items[k] * L + h[k] % L, j[k]] += 1
