@@ -20,7 +20,7 @@ from ucbf.systems import Inventory
 SUMMARY = "summary.md"
 SHOWN = 20  # items in a table of the page
 NEEDED = ("capacity", "max_demand")
-UNUSED = ("forecast", "promotions", "in_stock", "half_life", "time_zone", "date_format", "pictures")
+UNUSED = ("forecast", "promotions", "in_stock", "available", "half_life", "time_zone", "date_format", "pictures")
 
 
 def learn_with_costs_of_items(given: dict[str, Any], reading: Reading, demand: Path, items: Path) -> None:
