@@ -266,14 +266,20 @@ def endless_mix(
     ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
         days = zip(systems, ahead, laws, strict=True)
-        renewed = follow @ np.stack([plan(system.replace(terminal=worth), law).v[0] for system, worth, law in days])
+        renewed = follow @ np.stack([plan(ending_with(system, worth), law).v[0] for system, worth, law in days])
         if discount == 1:
             renewed += ahead[0, zero] - renewed[0, zero]
         moved = float(np.abs(renewed - ahead).max())
         ahead = (ahead + renewed) / 2 if discount == 1 else renewed
         if moved <= tolerance * max(float(np.ptp(renewed)), 1e-300):
             break
-    return [system.replace(terminal=worth) for system, worth in zip(systems, ahead, strict=True)]
+    return [ending_with(system, worth) for system, worth in zip(systems, ahead, strict=True)]
+
+
+def ending_with(system: System, worth: NDArray[np.float64]) -> System:
+    """The system with another terminal reward: [S], with contexts [E S]."""
+    E = system.n_contexts
+    return system.replace(terminal=worth if E == 1 else worth.reshape(E, -1))
 
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:

@@ -195,11 +195,13 @@ class Preset(Parameters):
 
         Needed where W was measured around one profile and is used around another.
         """
-        if not self.has_profile:
-            return law
+        return at_values(law, self.nearest_possible(law.values, self._expected_column)) if self.has_profile else law
+
+    def nearest_possible(self, w: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[np.int64]:
+        """W, moved to where its amount is possible. expected: the profile of its step, in multiples of ``unit``."""
         low, high = self.to_units(self.amount_range)
-        amounts = np.clip(self.sign * law.values + self._expected_column, low, high)
-        return at_values(law, self.sign * (amounts - self._expected_column))
+        moved: NDArray[np.int64] = self.sign * (np.clip(self.sign * w + expected, low, high) - expected)
+        return moved
 
     @property
     def expected_amount(self) -> NDArray[np.int64]:
