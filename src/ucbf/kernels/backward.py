@@ -8,6 +8,7 @@ import numpy as np
 
 from ucbf.kernels.jit import compiled, inlined, unsigned
 from ucbf.kernels.models import may_change, value_pairs, with_ahead
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -15,6 +16,7 @@ BLOCK = 512  # after-states
 SPARSE = 64  # after-states for each state
 
 
+@packed
 class Arena(NamedTuple):
     """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
 
