@@ -20,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from ucbf.engines import Engine
+from ucbf.engines.running import Engine
 from ucbf.studies import runner
 from ucbf.studies.reading import make_study
 from ucbf.studies.store import Store, write_shard

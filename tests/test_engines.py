@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from ucbf.engines import AHEAD, Engine, Threads, results_of
+from ucbf.engines.running import AHEAD, Engine, Threads, results_of
 
 
 class Later(Engine):

@@ -15,7 +15,7 @@ from ucbf.advice.model_file import _slug
 from ucbf.checks import integers
 from ucbf.cli.known import with_prices
 from ucbf.cli.parameters import given_parameters
-from ucbf.engines import executor_of
+from ucbf.engines.running import executor_of
 from ucbf.errors import UserError, in_a_line
 from ucbf.policies import Policy
 from ucbf.spaces import lattice

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import ucbf
-from ucbf.engines import executor_of
+from ucbf.engines.running import executor_of
+from ucbf.engines.shared import SharedFolder
 from ucbf.errors import FailedError, UserError
 from ucbf.files import digest
 from ucbf.studies import reading, runner, store, worker
@@ -394,13 +395,13 @@ def test_a_shard_that_is_written_again_replaces_the_one_of_its_name(tmp_path, sm
 
 def test_a_worker_that_does_not_see_the_folder_says_so_and_computes_nothing(tmp_path, small):
     run_study(small, tmp_path / "one")
-    known = Store.open(tmp_path / "one").manifest_digest()
+    known = SharedFolder.of(tmp_path / "one", "manifest.json")
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "manifest.json").write_text("of another study")
     for folder in ("two", "none"):
-        place = worker.Place(str(tmp_path / folder), known, ())
+        place = known._replace(folder=str(tmp_path / folder))
         with pytest.raises(FailedError, match=f"does not see the results in .*{folder}; .* that all machines share"):
-            worker.compute_shard(place, tasks_of(small)[0])
+            worker.compute_shard(place, (), tasks_of(small)[0])
 
 
 def test_a_folder_is_not_listed_when_a_shard_is_written(tmp_path, small, monkeypatch):

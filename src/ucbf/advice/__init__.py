@@ -15,7 +15,7 @@ from ucbf.advice.promotions import Promotions, promotions
 from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.advice.sections import Sections, sections_of
-from ucbf.advice.sizes import nice_ceiling, rounding_effect, suggested_parameters
+from ucbf.data.sizes import nice_ceiling, rounding_effect, suggested_parameters
 
 __all__ = [
     "LEARNED",

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import ray
 from ray.exceptions import RayTaskError, WorkerCrashedError
 
-from ucbf.engines import Engine
+from ucbf.engines.running import Engine
 from ucbf.errors import FailedError
 
 P = ParamSpec("P")

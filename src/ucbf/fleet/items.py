@@ -16,7 +16,7 @@ from ucbf.agents import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import integers, whole
 from ucbf.disturbance import Disturbance
-from ucbf.fleet.knowledge import AroundForecasts, Counted, Knowledge, knowledge_of
+from ucbf.fleet.knowledge import AroundForecasts, Counted, Knowledge, Recalled, knowledge_of
 from ucbf.fleet.parts import checked_costs, checked_system, parts_of
 from ucbf.fleet.sharing import Shared, share
 from ucbf.kernels import fleet as kernels
@@ -234,7 +234,9 @@ class Fleet:
         """Plan for some items, with room of its own."""
         law = self.believed(items, True)
         value, policy, gain = self._values[items], self._policies[items], np.zeros(len(items))
-        settled, costs = np.array([self._settled(i) for i in items]), self.costs[items] + self._extra
+        settled, costs = np.zeros(len(items)), self.costs[items] + self._extra
+        if self.system.horizon is None:
+            settled = np.array([self._settled(i) for i in items])
         m, model, *room = self.room()
         kernels.plan_items(m, model, self.parts, costs, law, settled, value, policy, gain, *room)
         self._values[items], self._policies[items], self._gains[items] = value, policy, gain
@@ -302,8 +304,6 @@ class Fleet:
 
     def _settled(self, item: int) -> float:
         """How far bounds on what a period of an item pays may be apart."""
-        if self.system.horizon is not None:
-            return 0.0
         most = sum(abs(c) * self._largest[k + 1] for k, c in enumerate(self.costs[item]))
         return max(tolerance(self.system), 1e-12 * float(self._largest[0] + most))
 
@@ -327,6 +327,12 @@ class Fleet:
         """The distribution of W of one item, as it is believed now."""
         law = self.believed(np.array([whole("item", item, 0, len(self) - 1)]), False)[0]
         return Disturbance.over(self.system.bins, law / law.sum(axis=1, keepdims=True), 1)
+
+    @property
+    def half_lives(self) -> Floats | None:
+        """[N] the half-life that is used for each item, where what is recent counts more; else None."""
+        known = self.knowledge.errors if isinstance(self.knowledge, AroundForecasts) else self.knowledge
+        return known.chosen(np.arange(len(self))) if isinstance(known, Recalled) else None
 
     def agent_of(self, item: int) -> UCBVIf:
         """UCBVI-f in the system of one item, with what was counted of it: to go on with it alone, or to save it."""

@@ -202,6 +202,8 @@ def describe_items(begins: Ints, day: NDArray[np.int32], amount: Floats, out: Fl
     """
     for i in range(len(out)):
         first, end = begins[i], begins[i + 1]
+        if first == end:
+            continue
         middle = first + (end - first) // 2
         least, most, gaps, disorder = amount[first], amount[first], 0, 0
         for k in range(first, end):

@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ucbf.engines import Engine, check_engine, executor_of, results_of
+from ucbf.engines.running import Engine, check_engine, executor_of, results_of
+from ucbf.engines.shared import SharedFolder
 from ucbf.errors import UserError
 from ucbf.studies.names import STUDY_FOLDERS
 from ucbf.studies.runs import build_world, runs_of
 from ucbf.studies.spec import Study
-from ucbf.studies.store import Store, run_schema, shard_name
-from ucbf.studies.worker import Place, Task, compute_shard
+from ucbf.studies.store import MANIFEST, Store, run_schema, shard_name
+from ucbf.studies.worker import Task, compute_shard
 
 UPDATES_PER_SHARD = 2e9  # a second or two of UCB-f: what is lost when a worker is killed
 MOST_WORLDS_PER_SHARD = 10
@@ -114,10 +115,10 @@ def _compute(
     tasks: list[Task], store: Store, engine: Engine, stop: threading.Event | None, report: Callable[[int], object]
 ) -> None:
     """Have the tasks computed and stored by workers, who write them."""
-    place = Place(str(store.folder.absolute()), store.manifest_digest(), tuple(STUDY_FOLDERS.folders))
+    work = partial(compute_shard, SharedFolder.of(store.folder, MANIFEST), tuple(STUDY_FOLDERS.folders))
     done, written = 0, dict[str, set[str]]()
     try:
-        with closing(results_of(engine, partial(compute_shard, place), tasks, stop)) as results:
+        with closing(results_of(engine, work, tasks, stop)) as results:
             for task, names in results:
                 written[task.shard] = names
                 done += len(task.runs)

@@ -112,10 +112,6 @@ class Store:
                 if now is not None and path.name not in now:
                     path.unlink(missing_ok=True)
 
-    def manifest_digest(self) -> str:
-        """By which workers on other machines know that they write to this very folder."""
-        return digest((self.folder / MANIFEST).read_bytes())
-
     def shards(self) -> tuple[dict[str, dict[str, Path]], list[Path]]:
         """The files of every shard that is whole, by table, and the files that are damaged."""
         found: dict[str, dict[str, Path]] = {}

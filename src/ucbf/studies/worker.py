@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import platform
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ucbf.agents import AGENTS
+from ucbf.engines.shared import SharedFolder
 from ucbf.errors import FailedError, in_a_line
-from ucbf.files import digest
 from ucbf.planning import greedy, worth
 from ucbf.simulation import simulate
 from ucbf.studies.names import STUDY_FOLDERS, WORLDS, search_in
 from ucbf.studies.runs import CHECKPOINTS, Run, build_agent, build_world
-from ucbf.studies.store import CURVES, MANIFEST, write_shard
+from ucbf.studies.store import CURVES, write_shard
 
 SETTLED = 0.1  # an agent has settled when its gap stays below this share of the greedy policy's gap
 
@@ -40,31 +39,16 @@ class Task(NamedTuple):
     schema: pa.Schema  # of the table of runs
 
 
-class Place(NamedTuple):
-    """Where a worker writes, and where it finds code."""
+def compute_shard(
+    place: SharedFolder, code: tuple[str, ...], task: Task, cancelled: threading.Event | None = None
+) -> set[str]:
+    """Compute one shard and write it; the names of its files.
 
-    folder: str  # of the results, which all machines share
-    manifest: str  # digest of the manifest there
-    code: tuple[str, ...]  # folders of code that the study names
-
-    def check(self) -> None:
-        """An error if this machine does not see the folder that the study was started with."""
-        try:
-            found = digest((Path(self.folder) / MANIFEST).read_bytes())
-        except OSError:
-            found = ""
-        if found != self.manifest:
-            raise FailedError(
-                f"the worker on {platform.node()} does not see the results in {self.folder}; workers write them "
-                "there themselves: give a folder that all machines share (--out)"
-            )
-
-
-def compute_shard(place: Place, task: Task, cancelled: threading.Event | None = None) -> set[str]:
-    """Compute one shard and write it; the names of its files."""
+    code: folders of code that the study names
+    """
     place.check()
-    if not set(place.code) <= set(STUDY_FOLDERS.folders):
-        search_in(place.code)
+    if not set(code) <= set(STUDY_FOLDERS.folders):
+        search_in(code)
     return write_shard(Path(place.folder), task.shard, execute(task, cancelled))
 
 
