@@ -10,6 +10,7 @@ import ucbf
 from commands import ucbf as run
 from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
+from ucbf.fleet import reading
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
 MONDAY = np.datetime64("2024-01-01")
@@ -31,16 +32,16 @@ def shop_file(folder, n=7, seed=0, days=84):
 
 def learned(folder, **given):
     counted = ucbf.learn_fleet(SHOP, folder / "demand.parquet", folder / "out", folder / "items.parquet", **given)
-    return counted, pq.read_table(folder / "out").sort_by("item").to_pylist()
+    return counted, pq.read_table(list((folder / "out").glob("*.parquet"))).sort_by("item").to_pylist()
 
 
 def test_each_item_gets_the_plan_that_a_fleet_of_one_gives_it(tmp_path, monkeypatch):
     monkeypatch.setattr(fleet_files, "CHUNK", 3)
-    monkeypatch.setattr(fleet_files, "ROWS", 100)  # rows of an item come in several parts
+    monkeypatch.setattr(reading, "ROWS", 100)  # rows of an item come in several parts
     demand, costs = shop_file(tmp_path)
     counted, rows = learned(tmp_path)
     assert counted == {"learned": 7, "kept": 0, "refused": 0}
-    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert len(list((tmp_path / "out").glob("plans-*.parquet"))) == 3
     for i, row in enumerate(rows):
         alone = ucbf.Fleet(SHOP, {name: values[i : i + 1] for name, values in costs.items()})
         alone.add(np.zeros(84, int), np.arange(84) % 7, -demand[row["item"]])  # a week begins on Monday
@@ -127,7 +128,7 @@ def test_costs_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(UserError, match="item 'sku0' has two rows; keep one"):
         learned(tmp_path)
     write(tmp_path / "items.parquet", pa.table({"item": ["sku0"], "colour": [1.0]}))
-    with pytest.raises(UserError, match="column 'colour' is no cost of Inventory; those are price"):
+    with pytest.raises(UserError, match="column 'colour' is no parameter of Inventory; those are horizon"):
         learned(tmp_path)
     (tmp_path / "items.parquet").unlink()
     with pytest.raises(UserError, match="is not there"):
