@@ -7,7 +7,7 @@ PIP = -m pip install --quiet --disable-pip-version-check
 INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
 INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 figure3 evidence known quickstart docs test test-all test-lowest mutants attack inventorybench lint format bench clean
+.PHONY: help figure1 figure2 figure3 evidence known quickstart docs dist test test-all test-lowest mutants attack inventorybench lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
@@ -15,6 +15,7 @@ help:
 	@echo "make figure3      how regret grows with the horizon; UCB-f with Bernstein's bonus and with a reference"
 	@echo "make quickstart   install, learn an inventory policy, show it"
 	@echo "make docs         the manual as HTML, in build/docs; warnings and broken links within it are errors"
+	@echo "make dist         wheel and sdist, in dist"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
 	@echo "make test-lowest  every test but the slow ones, with the oldest versions that pyproject.toml allows"
@@ -69,6 +70,10 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo "build/docs/index.html"
 
+dist: | $(BIN)/python
+	$(INSTALL) hatchling
+	$(BIN)/python -m hatchling build
+
 DATA ?= ../shared/bench/inventorybench_dev.csv
 inventorybench: $(VENV)/.use
 	$(BIN)/python benchmarks/inventorybench.py $(DATA) --seeds 3 --ablate $(WRITE:%=--write %)
@@ -111,5 +116,5 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-* .test-kernels results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .test-kernels results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,7 @@ release = version = ucbf.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "figure2.md", "figure3.md"]  # the two tables are part of benchmarks.md
+exclude_patterns = ["figure2.md", "figure3.md"]  # the two tables are part of benchmarks.md
 nitpicky = False
 
 autodoc_member_order = "bysource"
