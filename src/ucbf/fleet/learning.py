@@ -236,7 +236,7 @@ def _plans(
     fleet.add(which, steps, _disturbances(preset, past.amount[rows]), expected)
     if coming is not None:
         fleet.expect(_disturbances(preset, coming[items]))
-    start = preset.system.states.index(preset.system.nearest_to_zero)
+    start = fleet.places([preset.system.nearest_to_zero], np.arange(1))[0]
     gain = None
     if preset.horizon is not None and preset.is_line:
         gain = (fleet.values - values_of_mean_plans(fleet))[:, start]
