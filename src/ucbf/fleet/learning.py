@@ -117,19 +117,22 @@ def _shapes(
     job: Job, part: Part, past: Rows, noted: list[str | None]
 ) -> Iterator[tuple[dict[str, float], NDArray[np.int64]]]:
     """Parameters that make a shape, and the items that have it."""
-    found: dict[str, tuple[dict[str, float], list[int]]] = {}
+    if not part.shape and not job.fitted:
+        yield {}, np.arange(len(noted))
+        return
+    found: dict[tuple[tuple[str, float], ...], list[int]] = {}
     for i in range(len(noted)):
         shape = {name: float(values[i]) for name, values in part.shape.items() if np.isfinite(values[i])}
-        if job.fitted and not _refused(noted[i]):
+        names = tuple(name for name in job.fitted if name not in shape)
+        if names and not _refused(noted[i]):
             amounts = past.amount[past.begins[i] : past.begins[i + 1]]
-            names = tuple(name for name in job.fitted if name not in shape)
             try:
                 shape |= fitted_sizes(_preset(job.preset, shape), amounts, names)
             except (UserError, ValueError, TypeError) as error:
                 noted[i] = REFUSED + " ".join(str(error).split())
-        found.setdefault(json.dumps(shape, sort_keys=True), (shape, []))[1].append(i)
-    for shape, items in found.values():
-        yield shape, np.array(items)
+        found.setdefault(tuple(sorted(shape.items())), []).append(i)
+    for shape_of_all, items in found.items():
+        yield dict(shape_of_all), np.array(items)
 
 
 def fitted_sizes(preset: Preset, amounts: Floats, names: tuple[str, ...]) -> dict[str, float]:
@@ -233,7 +236,7 @@ def _plans(
     fleet.add(which, steps, _disturbances(preset, past.amount[rows]), expected)
     if coming is not None:
         fleet.expect(_disturbances(preset, coming[items]))
-    start = preset.system.states.index(preset.system.nearest_to_zero)
+    start = fleet.places([preset.system.nearest_to_zero], np.arange(1))[0]
     gain = None
     if preset.horizon is not None and preset.is_line:
         gain = (fleet.values - values_of_mean_plans(fleet))[:, start]

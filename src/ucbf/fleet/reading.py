@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -150,6 +151,25 @@ def _runs(path: Path, columns: Columns) -> Iterator[Rows]:
                 for batch in reader:
                     if len(batch):
                         yield _read(path, pa.Table.from_batches([batch]), columns)
+
+
+def rows_of(path: Path, columns: Columns, item: str) -> Any:
+    """The rows of one item, as a table of the columns but that of items."""
+    wanted = [name for name in columns.all if name != columns.item]
+    if is_parquet(path):
+        with _readable(path):
+            kind = pq.read_schema(path)
+            _check_columns(path, kind.names, columns.all)
+            try:
+                name = pa.scalar(item).cast(kind.field(columns.item).type).as_py()
+            except pa.ArrowException:  # no number, where items are numbers
+                return pq.read_table(path, columns=wanted).slice(0, 0)
+            return pq.read_table(path, columns=columns.all, filters=[(columns.item, "==", name)]).select(wanted)
+    with csv_reader(path, columns.item) as reader, _readable(path):
+        _check_columns(path, reader.schema.names, columns.all)
+        parts = [pa.Table.from_batches([], reader.schema)]
+        parts += [pa.Table.from_batches([batch]).filter(pc.field(columns.item) == item) for batch in reader]
+        return pa.concat_tables(parts).select(wanted)
 
 
 def _read(path: Path, table: Any, columns: Columns) -> Rows:
