@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ucbf.agents.ucbvi_f import UCBVIf
-from ucbf.checks import numbers, real, whole
+from ucbf.checks import real, whole
 from ucbf.controller import Controller, load
-from ucbf.data.series import Series
-from ucbf.disturbance import Disturbance
 from ucbf.errors import UserError
 from ucbf.files import digest
 from ucbf.following.accounts import Reading, learn_from, read_step
-from ucbf.following.calendar import Calendar, as_datetime
+from ucbf.following.calendar import Calendar
 from ucbf.following.happened import Happened, of_record, words_of
+from ucbf.following.known import check_known, controller_with, learned_with
 from ucbf.following.model import Model, read_model
 from ucbf.journal import Contents, Journal
 from ucbf.policies import Policy
@@ -30,8 +28,6 @@ from ucbf.wording import show_count, show_number
 if TYPE_CHECKING:
     from ucbf.following.standing import Status
 
-CALLED = {"profile": "forecasts"}  # what parameters are called in messages
-FLAGS = {"profile": "--forecast", "prices": "--price-file"}
 Controllers = dict[str, Controller]  # by the kind of an episode
 MANY = 3  # dates that are named one by one
 
@@ -143,18 +139,12 @@ class Follower:
         given, self._first = self._first, None
         return self.learned() if given is None else given
 
-    @property
-    def _was_learned_with(self) -> str:
-        """The beginning of a message: what differs from episode to episode."""
-        names = [CALLED.get(name, name) for name in self.model.varies]
-        return f"{self.folder} was learned with {' and '.join(names)} that differ from episode to episode"
-
     def check_nothing_varies(self) -> None:
         """An error where the journal would need what was known of every episode."""
         if self.model.varies:
             raise UserError(
-                f"{self._was_learned_with}: ucbf act takes those of an episode, and nothing is taken in day by day; "
-                "learn again with the new days"
+                f"{learned_with(self.folder, self.model)}: ucbf act takes those of an episode, and nothing is taken in "
+                "day by day; learn again with the new days"
             )
 
     # -- what stands in the journal ---------------------------------------------------------------
@@ -415,7 +405,8 @@ class Follower:
             self.calendar.check_number(f"date {date}" if date else f"step {number}", number, max(last, 0))
             controller = self.controller_of(controllers, number)
             if self.model.varies or known:
-                controller = self._controller_with(controller, number, known or {})
+                check_known(self.folder, self.model, known or {})
+                controller = controller_with(controller, self.model, number, known or {})
             state = real(self.preset.state_name, state, -np.inf)
             asked.append((number, controller, state, self._place(controller, state)))
         said = [*self.notes_on(contents), *alarms(self, controllers, entries)]
@@ -426,46 +417,6 @@ class Follower:
             )
             for number, controller, state, s in asked
         ]
-
-    def _controller_with(self, controller: Controller, number: int, known: Mapping[str, Any]) -> Controller:
-        """The controller of an episode with what is known of it beforehand, and the distribution as it was learned."""
-        varies, kind = set(self.model.varies), self.model.kinds[self.calendar.kind_of(number)]
-        if "quantiles" in varies:
-            raise UserError(f"{self._was_learned_with}, which act does not take; in Python ucbf.learn does")
-        if varies != set(known):
-            needed = " and ".join(f"{CALLED.get(name, name)} ({FLAGS.get(name, name)})" for name in sorted(varies))
-            raise UserError(
-                f"{self._was_learned_with}: give {needed} of the steps of this episode"
-                if varies
-                else f"{self.folder} was learned without anything that differs from episode to episode; leave out "
-                f"{' and '.join(FLAGS.get(name, name) for name in sorted(known))}"
-            )
-        preset = self.preset.replace(**{name: self._of_episode(name, given, number) for name, given in known.items()})
-        law = preset.clipped_to_amount_range(Disturbance(np.array(kind.pmf), low=kind.low))
-        system = preset.system.replace(terminal=controller.agent.system.terminal)
-        return Controller(preset, UCBVIf(system, prior=law, prior_weight=1.0))
-
-    def _of_episode(self, name: str, given: Any, number: int) -> tuple[float, ...]:
-        """[H] what is known of the steps of the episode of a step; what is over counts as the first of the rest."""
-        h, H, calendar = self.calendar.place_of(number), self.calendar.horizon, self.calendar
-        if not isinstance(given, Series) or given.times is None or not calendar.is_dated:
-            values = given.values if isinstance(given, Series) else numbers(name, given)
-            if values.shape != (H,):
-                raise UserError(
-                    f"{CALLED.get(name, name)}: {len(values)} rows without dates; give {H}, one for each step of the "
-                    "episode, or a column of dates"
-                )
-            return tuple(values.tolist())
-        dated = zip(given.times, given.values, strict=True)
-        found = {calendar.number_of(as_datetime(time)): float(x) for time, x in dated}
-        rest = range(number, number - h + H)
-        missing = [n for n in rest if n not in found]
-        if missing:
-            raise UserError(
-                f"{given.source}, column {given.name!r}: nothing for {calendar.when(missing[0])}; give the "
-                f"{CALLED.get(name, name)} from {calendar.when(number)} to {calendar.when(rest[-1])}"
-            )
-        return tuple(found.get(n, found[number]) for n in range(number - h, number - h + H))
 
     def _place(self, controller: Controller, state: float) -> int:
         """The index of a state."""
