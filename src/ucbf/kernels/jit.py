@@ -93,14 +93,22 @@ def unsigned(i: int) -> int:
     return i
 
 
-@type_callable(unsigned)
-def _type_of_unsigned(context: Any) -> Any:
-    return lambda i: types.uint64 if isinstance(i, types.Integer) else None
+def signed(i: int) -> int:
+    """The same the other way: an index as it is kept."""
+    return i
 
 
-@lower_builtin(unsigned, types.Integer)
-def _compiled_unsigned(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return context.cast(builder, args[0], sig.args[0], sig.return_type)
+def _cast_to(kind: Any, function: Any) -> None:
+    """Compile a function of an integer that leaves it as it is to a change of its type."""
+    type_callable(function)(lambda context: lambda i: kind if isinstance(i, types.Integer) else None)
+
+    @lower_builtin(function, types.Integer)
+    def compiled_cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], sig.args[0], sig.return_type)
+
+
+_cast_to(types.uint64, unsigned)
+_cast_to(types.int64, signed)
 
 
 def source(kernel: Any) -> Any:
