@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -324,9 +325,25 @@ def gain(world: World, policy: ArrayLike) -> float:
 
 def worth(world: World, policy: ArrayLike) -> float:
     """What a policy is worth from the world's first state on: its value, or its average reward in the long run."""
-    if world.system.horizon is None and world.system.discount == 1:
-        return gain(world, policy)
-    return float(world.start @ evaluate(world, policy)[0])
+    return worths(world, [policy])[0]
+
+
+def worths(world: World, policies: Sequence[ArrayLike]) -> list[float]:
+    """The same of many policies."""
+    from ucbf.kernels import backward
+
+    _check_world(world)
+    system = world.system
+    if system.horizon is None and system.discount == 1:
+        return [gain(world, policy) for policy in policies]
+    if system.horizon is None:
+        return [float(world.start @ evaluate(world, policy)[0]) for policy in policies]
+    arena, v, found = arena_of(system, world.law), np.empty((system.n_steps + 1, system.n_states)), []
+    v[-1] = system.terminal
+    for policy in policies:
+        backward.evaluate(arena, checked_policy(system, policy), v, system.n_steps - 1)
+        found.append(float(world.start @ v[0]))
+    return found
 
 
 def lowest_best(q: NDArray[np.float64]) -> NDArray[np.int64]:

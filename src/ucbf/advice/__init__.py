@@ -16,7 +16,7 @@ from ucbf.advice.regimes import RegimeAdvice, Regimes
 from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.advice.sections import Sections, sections_of
-from ucbf.advice.sizes import nice_ceiling, rounding_effect, suggested_parameters
+from ucbf.data.sizes import nice_ceiling, rounding_effect, suggested_parameters
 
 __all__ = [
     "LEARNED",

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from ucbf.advice.drift import change, trend
 from ucbf.advice.judging import BY_LEVEL, FEWEST_EPISODES, LEARNED, NOT_RULES, STILL_LEARNING, half_interval
 from ucbf.advice.result import Advice
-from ucbf.advice.sizes import rounding_effect
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
+from ucbf.data.sizes import rounding_effect
 from ucbf.wording import show_count, show_number
 
 VERY_SURE = 0.99  # confidence of the interval around the expected reward

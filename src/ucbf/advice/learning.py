@@ -13,12 +13,12 @@ from ucbf.advice.quantiles import Quantiles, QuantileScores, scores
 from ucbf.advice.regimes import advise_by_level, chosen_regimes
 from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
-from ucbf.advice.sizes import rounding_effect
 from ucbf.advice.training import Training
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
 from ucbf.data import Episodes, independence
+from ucbf.data.sizes import rounding_effect
 from ucbf.errors import UserError
 from ucbf.run import Progress
 from ucbf.systems.base import Preset

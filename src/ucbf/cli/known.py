@@ -59,7 +59,7 @@ def with_prices(prices: data.Series, episodes: data.Episodes) -> list[dict[str, 
 
 def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
     """The forecast of every episode, clipped to the range of the amount."""
-    column = _forecast_column(source, reading.forecast_column)
+    column = column_of_forecast(source, reading.forecast_column)
     named = quantile_columns(source) if reading.forecast_column is None else {}
     remarks: tuple[Remark, ...] = ()
 
@@ -134,7 +134,7 @@ def _middle(shares: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray
     return np.array([np.interp(0.5, shares, row) for row in flat]).reshape(values.shape[:2])
 
 
-def _forecast_column(source: Any, asked: str | None) -> str | None:
+def column_of_forecast(source: Any, asked: str | None) -> str | None:
     """The column that was asked for; else the one named forecast, or the median. None: whichever has numbers."""
     if asked is not None:
         return asked

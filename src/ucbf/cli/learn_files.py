@@ -33,7 +33,7 @@ def write_files(
         (folder / BY_LEVEL).unlink(missing_ok=True)
     if found.rewards:
         tables["comparison.csv"] = found.comparison()
-    drawn = save(folder, "policy", lambda figures: figures.advice_figure(found)) if pictures else []
+    drawn = save(folder, "policy", lambda figures: figures.advice_figure(found), ["png"]) if pictures else []
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
     files = found.save(folder, time_zone)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
-from ucbf.planning import lowest_best, worth
+from ucbf.planning import lowest_best, worths
 from ucbf.policies import Policy
 from ucbf.rule_reading import Words
 from ucbf.rules import certainty_equivalent, myopic
@@ -30,7 +30,7 @@ def _on_first_axis(amount: Any, axes: int) -> list[Any]:
 
 def best_policy(world: World, policies: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The policy [H, S] with the highest value, averaged over the first state."""
-    return max(policies, key=lambda policy: worth(world, policy))
+    return policies[int(np.argmax(worths(world, policies)))]
 
 
 @dataclass(frozen=True, kw_only=True)
