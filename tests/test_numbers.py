@@ -59,7 +59,7 @@ def test_figure1_prints_the_table(tmp_path):
 def test_real_series_give_the_rewards_of_the_table(example, series, tmp_path, capsys):
     found = runpy.run_path(str(ROOT / "examples" / f"{example}.py"))["main"](tmp_path / "picture.png")
     said = {row[0].split()[0]: row for row in rows(section("Real series"))[1:]}
-    for name, advice in zip(series, found if isinstance(found, tuple) else (found,), strict=True):
+    for name, advice in zip(series, found if isinstance(found, list) else [found], strict=True):
         made = {row["policy"]: row for row in advice.comparison()}
         assert said[name][2].split()[0] == f"{made['learned']['reward']:.0f}"
         for policy, ahead in re.findall(r"([a-zA-Z(][^+,]*?) ([+-]\d+) \(", said[name][3]):
