@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
+from ucbf.large import LargeSystem
 from ucbf.planning import lowest_best, worth
 from ucbf.policies import Policy
 from ucbf.rule_reading import Words
@@ -117,6 +118,7 @@ class Preset(Parameters):
         # W has the same range for every profile, so that what is known of W around one profile serves another.
         ends = (low - high, high - low) if self.has_profile else sorted((self.sign * low, self.sign * high))
         arguments = {"boundary": "clip", **self.mechanics()}
+        arguments.pop("compiled", None)  # of what is too large for a table
         axes = arguments.pop("raw_axes", None)  # of a box: the amount acts on the first
         if self.horizon is None:
             arguments.pop("terminal", None)
@@ -127,6 +129,28 @@ class Preset(Parameters):
             discount=self.discount,
             disturbance_range=tuple(end if axes is None else _on_first_axis(end, axes) for end in ends),
         )
+
+    @cached_property
+    def large(self) -> LargeSystem:
+        """What a learner is told, without listing the states: for pipelines and ages that no table can hold."""
+        arguments = self.mechanics()
+        if arguments.pop("raw_axes", None) is None:
+            raise ValueError(
+                f"the states of this {type(self).__name__} are on a line, and a table holds them: use its .system"
+            )
+        if self.period != 1 or self.has_profile:
+            raise ValueError(
+                f"period is {self.period}, profile {self.profile!r:.40}; values are fitted where all steps are alike: "
+                "leave both out"
+            )
+        if self.horizon is None:
+            arguments.pop("terminal", None)
+        return LargeSystem(**arguments, horizon=self.horizon, discount=self.discount)
+
+    def large_law(self, law: Disturbance) -> Disturbance:
+        """The distribution of W, as rows, given that of the amount in multiples of ``unit``: for ``large``."""
+        law = self.disturbance_distribution(law)
+        return Disturbance(law.pmf, values=[_on_first_axis(w, self.large.n_raw) for w in law.values])
 
     @property
     def is_line(self) -> bool:
