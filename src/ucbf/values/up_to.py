@@ -205,3 +205,19 @@ def _weighted(trial: Trial, rule: UpTo, best: float, rounds: int = 15, drawn: in
             rule, best = made(rows[worths.argmax()]), float(worths.max())
         centre, spread = elite.mean(axis=0), 0.5 * spread + 0.5 * elite.std(axis=0)
     return rule, best
+
+
+def imitated(system: LargeSystem, s: Rows, a: Rows) -> UpTo:
+    """The rule that does about the same as actions [N, m] in states [N, d]: each part linear, within bounds."""
+    m, d = system.n_parts, system.n_axes
+    level, weights, most = np.zeros(m), np.zeros((m, d)), np.array(a.max(axis=0), float)
+    for i in system.free_parts:
+        inside = (a[:, i] > system.action_low[i]) & (a[:, i] < most[i])
+        rows = inside if inside.sum() > 10 * d else np.ones(len(a), np.bool_)
+        x = np.concatenate([np.ones((len(s), 1)), s], axis=1)[rows]
+        gram = x.T @ x / len(x) + 1e-8 * np.eye(d + 1)
+        found = np.linalg.solve(gram, x.T @ a[rows, i] / len(x))
+        level[i], weights[i] = found[0], -found[1:]
+        if not system.continuous:
+            level[i] += 0.5 * np.diff(np.unique(system.actions[:, i])).min()  # the nearest, not the one below
+    return UpTo(system, level, weights, most, np.zeros(m))
