@@ -31,8 +31,8 @@ def poisson(mean: float) -> ucbf.Disturbance:
 def lost_sales(lead_time: int, penalty: float, demand: ucbf.Disturbance) -> Inventory:
     """A store whose customers do not wait."""
     return Inventory(
-        lead_time=lead_time, penalty=penalty, horizon=None, capacity=60, max_order=20, max_demand=len(demand.values) - 1,
-        price=0, unit_cost=0, holding=1,
+        lead_time=lead_time, penalty=penalty, horizon=None, capacity=60, max_order=20,
+        max_demand=len(demand.values) - 1, price=0, unit_cost=0, holding=1,
     )  # fmt: skip
 
 
@@ -55,8 +55,8 @@ def store(lead_time: int, penalty: float, known: float, seed: int) -> None:
     took = str(clock)
     worth = found.measured(law, seed=seed + 1)
     print(
-        f"p {penalty:>2} L {lead_time:>2}: cost {-worth.mean:.4f} ± {worth.error:.4f}, {-worth.mean / known - 1:+.2%} of "
-        f"{known}; base {-found.base_worth.mean:.3f}; {took}",
+        f"p {penalty:>2} L {lead_time:>2}: cost {-worth.mean:.4f} ± {worth.error:.4f}, {-worth.mean / known - 1:+.2%} "
+        f"of {known}; base {-found.base_worth.mean:.3f}; {took}",
         flush=True,
     )
 
@@ -145,7 +145,7 @@ def network() -> tuple[ucbf.LargeSystem, ucbf.Disturbance, dict[str, Any]]:
 
     def served(z: Any) -> Any:
         at = z[:, 3:] >= 2  # chosen, and finished
-        out = at & (z[:, :3] - np.array([1, 0, 0]) * 0 > 0)
+        out = at & (z[:, :3] > 0)
         moved = out.astype(np.int64)
         return np.clip(
             z[:, :3] - moved + np.concatenate([np.zeros((len(z), 1), np.int64), moved[:, :2]], axis=1), 0, 30

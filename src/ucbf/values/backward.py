@@ -1,8 +1,8 @@
 """Fitted backward induction, for systems with an end.
 
 ``U_h(x) = E[landing(x + W) + γ V_{h+1}(g(x + W))]`` is worked out at some after-states x, the anchors, and fitted to
-the others; ``V_h(s) = max_a r(s, a) + U_h(f(s, a))``. With an anchor at every after-state it is the exact plan. How well it
-fits is measured at after-states that were left out.
+the others; ``V_h(s) = max_a r(s, a) + U_h(f(s, a))``. With an anchor at every after-state it is the exact plan. How
+well it fits is measured at after-states that were left out.
 """
 
 from __future__ import annotations

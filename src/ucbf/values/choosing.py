@@ -22,8 +22,8 @@ def best_actions(
     """[N, m] the best actions that were found in states [N, d], and what they are worth [N].
 
     Few actions are all tried. Of many, those near the given ones [N, m] are, and near the best of these, and so on
-    until none is better; and the first of all, which does nothing in most systems. Continuous actions are moved by
-    steps that are halved.
+    until none is better; and then the first of all, which does nothing in most systems. Continuous actions are moved
+    by steps that are halved.
     """
     if system.continuous:
         return _moved(system, h, s, a, worth)
@@ -32,8 +32,7 @@ def best_actions(
         found, value = _best_of(system, h, s, near, worth)
         return system.actions[found], value
     index = system.at_most(a)
-    zero = np.zeros((len(s), 1), np.int64)
-    found, value = _best_of(system, h, s, np.concatenate([system.neighbours[index], zero], axis=1), worth)
+    found, value = _best_of(system, h, s, system.neighbours[index], worth)
     moving = np.flatnonzero(found != index)
     for _ in range(MOVES):
         if not len(moving):
@@ -42,7 +41,8 @@ def best_actions(
         gains = better > value[moving]
         moving, there, better = moving[gains], there[gains], better[gains]
         found[moving], value[moving] = there, better
-    return system.actions[found], value
+    first, at_first = _best_of(system, h, s, np.zeros((len(s), 1), np.int64), worth)
+    return system.actions[np.where(at_first > value, first, found)], np.maximum(value, at_first)
 
 
 def _best_of(

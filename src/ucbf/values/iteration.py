@@ -192,10 +192,12 @@ def policy_iteration(
     q = work.round(base, q)
     rules: list[Rule] = [base]
     qs, worths = [q], [work.judge(base, q)[0]]
-    for _ in range(rounds):
+    for left in reversed(range(rounds)):
         rules.append(Greedy(q))
         qs.append(q)
         worths.append(work.judge(rules[-1], q)[0])
+        if not left:
+            break
         q = work.round(rules[-1], q)
         best = int(np.argmax([one.mean for one in worths]))
         if best < len(rules) - 1:  # the last step led down: go half the way
