@@ -275,6 +275,7 @@ def test_lost_sales_are_near_the_optimum_and_judged_rightly():
     assert "by simulation" in str(found)
 
 
+@pytest.mark.slow
 def test_what_is_measured_does_not_depend_on_how_good_q_is():
     system, law = lost_sales(lead_time=2)
     base = values.search(system, law)[0]
@@ -315,3 +316,62 @@ def test_ends_and_no_ends_are_told_apart():
     with pytest.raises(ValueError, match="one for each"):
         Outcomes(endless, ucbf.Disturbance(values=[[1, 2, 3, 4, 5, 6]]))
     assert middle(endless, 2).tolist() == [[0, 0], [0, 0]]
+
+
+# -- an agent ---------------------------------------------------------------------------------------
+
+
+def small_shop():
+    return Inventory(
+        lead_time=2, horizon=None, capacity=12, max_order=5, max_demand=4, price=0, unit_cost=0, holding=1, penalty=9
+    )
+
+
+OPTIONS = {"samples": 100, "rounds": 1, "paths": 16}
+
+
+def test_an_agent_learns_the_law_also_where_the_boundary_hides_it():
+    shop = small_shop()
+    agent = ucbf.UCBVIf(shop.large, values=OPTIONS)
+    rng, s = np.random.default_rng(0), np.array([0, 0])
+    for _ in range(400):
+        w = np.array([-rng.choice(5, p=[0.1, 0.2, 0.4, 0.2, 0.1]), 0, 0])
+        a = np.array([2, 0])
+        then = shop.large.step(0, s[None], a[None], w[None])[1][0]
+        agent.observe(0, s, a, then)
+        s = then
+    assert agent.law.pmf[0] == pytest.approx([0.1, 0.2, 0.4, 0.2, 0.1], abs=0.08)
+    assert len(agent.sets) > 5  # some were hidden
+    with pytest.raises(ValueError, match="explains this transition"):
+        agent.observe(0, [0, 0], [0, 0], [3, 0])
+
+
+def test_an_agent_fits_when_due_and_goes_on_as_it_was_saved(tmp_path):
+    shop = small_shop()
+    agent = ucbf.UCBVIf(shop.large, values=OPTIONS)
+    agent.warm_start([[-2, 0, 0]] * 15 + [[-1, 0, 0]] * 10)
+    first = agent.act(0, [1, 2])
+    fitted = agent.rule
+    agent.observe(0, [4, 0], [1, 0], [2, 1])  # W was -2
+    assert agent.act(0, [1, 2]).tolist() == first.tolist()
+    assert agent.rule is fitted  # 26 < 1.6 · 25
+    agent.save(tmp_path / "agent.npz")
+    again = ucbf.load(tmp_path / "agent.npz", system=shop.large)
+    s = np.random.default_rng(1).integers(0, 5, (50, 2))
+    assert np.array_equal(agent.rule(0, s), again.rule(0, s))
+    assert np.array_equal(agent.law.pmf, again.law.pmf)
+    for one in (agent, again):
+        one.warm_start([[-3, 0, 0]] * 14)  # 40 in all: due
+    assert agent.rule is not fitted
+    assert np.array_equal(agent.rule(0, s), again.rule(0, s))
+    with pytest.raises(ValueError, match="disturbance_range"):
+        ucbf.load(tmp_path / "agent.npz", system=lost_sales()[0])
+
+
+def test_an_agent_that_fits_says_what_it_needs():
+    with pytest.raises(TypeError, match="LargeSystem"):
+        ucbf.UCBVIf(small_shop().system, values="fitted")
+    with pytest.raises(TypeError, match="dictionary"):
+        ucbf.UCBVIf(small_shop().large, values=3)
+    with pytest.raises(ValueError, match="disturbance_range"):
+        ucbf.UCBVIf(puterman()[0])

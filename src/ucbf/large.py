@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import LARGEST_RETURN, numbers, one_of, real, whole
+from ucbf.checks import LARGEST_RETURN, integers, numbers, one_of, real, whole
 from ucbf.spaces import BOUNDARIES
 from ucbf.statement import read_actions, read_length
 from ucbf.tables import Function
 
 Rows = NDArray[Any]
+
+MOST_DISTURBANCES = 4096  # that a learner tells apart
 
 
 class LargeSystem:
@@ -49,6 +51,9 @@ class LargeSystem:
     allowed
         Whether actions exist in states: booleans [N]. Of continuous actions: write f so that all exist.
 
+    disturbance_range
+        (low, high) of W, each [k], whole numbers: what a learner counts. Not needed where the law of W is told.
+
     Every function may take the step first, as those of a System do.
 
     Examples
@@ -78,6 +83,7 @@ class LargeSystem:
         discount: float = 1.0,
         terminal: Callable[..., Any] | None = None,
         allowed: Callable[..., Any] | None = None,
+        disturbance_range: Any = None,
         compiled: Any = None,
     ) -> None:
         read_length(horizon, 1, terminal)
@@ -92,6 +98,7 @@ class LargeSystem:
         self._terminal = None if terminal is None else Function("terminal", terminal, 1, rows=True)
         self._allowed = None if allowed is None else Function("allowed", allowed, 2, rows=True)
         self._boundary = boundary if callable(boundary) else one_of("boundary", boundary, BOUNDARIES)
+        self.disturbance_range = disturbance_range
         self.compiled = compiled  # what a preset knows of itself as arrays, for kernels; None: functions are asked
         self._read_actions(actions, action_low, action_high)
         self._check_functions()
@@ -163,6 +170,22 @@ class LargeSystem:
     def free_parts(self) -> NDArray[np.int64]:
         """The parts of an action that there is a choice of."""
         return np.flatnonzero(self.action_high > self.action_low)
+
+    @cached_property
+    def disturbances(self) -> Rows:
+        """[n, k] the values that W may take."""
+        if self.disturbance_range is None:
+            raise ValueError("disturbance_range is not given; to learn the law of W, declare its (low, high), each [k]")
+        low, high = (integers("disturbance_range", np.atleast_1d(end)) for end in self.disturbance_range)
+        if low.shape != (self.n_raw,) or high.shape != (self.n_raw,) or (low > high).any():
+            raise ValueError(
+                f"disturbance_range is {self.disturbance_range!r:.80}; give (low, high), each [{self.n_raw}]"
+            )
+        n = float(np.prod(high - low + 1.0))
+        if n > MOST_DISTURBANCES:
+            raise ValueError(f"W may take {n:.0f} values, more than {MOST_DISTURBANCES}; narrow disturbance_range")
+        axes = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.n_raw)
 
     # -- the mechanics, for rows ------------------------------------------------------------------
 

@@ -114,9 +114,7 @@ class Preset(Parameters):
     @cached_property
     def system(self) -> System:
         """What a learner is told."""
-        low, high = (int(x) for x in self.to_units(self.amount_range))
-        # W has the same range for every profile, so that what is known of W around one profile serves another.
-        ends = (low - high, high - low) if self.has_profile else sorted((self.sign * low, self.sign * high))
+        ends = self._disturbance_ends
         arguments = {"boundary": "clip", **self.mechanics()}
         arguments.pop("compiled", None)  # of what is too large for a table
         axes = arguments.pop("raw_axes", None)  # of a box: the amount acts on the first
@@ -130,11 +128,20 @@ class Preset(Parameters):
             disturbance_range=tuple(end if axes is None else _on_first_axis(end, axes) for end in ends),
         )
 
+    @property
+    def _disturbance_ends(self) -> tuple[int, int]:
+        """The least and the largest W."""
+        low, high = (int(x) for x in self.to_units(self.amount_range))
+        if self.has_profile:  # the same for every profile, so that what is known of W around one serves another
+            return low - high, high - low
+        return min(self.sign * low, self.sign * high), max(self.sign * low, self.sign * high)
+
     @cached_property
     def large(self) -> LargeSystem:
         """What a learner is told, without listing the states: for pipelines and ages that no table can hold."""
         arguments = self.mechanics()
-        if arguments.pop("raw_axes", None) is None:
+        axes = arguments.pop("raw_axes", None)
+        if axes is None:
             raise ValueError(
                 f"the states of this {type(self).__name__} are on a line, and a table holds them: use its .system"
             )
@@ -145,7 +152,8 @@ class Preset(Parameters):
             )
         if self.horizon is None:
             arguments.pop("terminal", None)
-        return LargeSystem(**arguments, horizon=self.horizon, discount=self.discount)
+        ends = tuple(_on_first_axis(end, axes) for end in self._disturbance_ends)
+        return LargeSystem(**arguments, horizon=self.horizon, discount=self.discount, disturbance_range=ends)
 
     def large_law(self, law: Disturbance) -> Disturbance:
         """The distribution of W, as rows, given that of the amount in multiples of ``unit``: for ``large``."""

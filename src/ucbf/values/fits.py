@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ucbf.checks import numbers
 from ucbf.large import Rows
@@ -102,6 +101,8 @@ class Nearest(Fit):
 
     def at(self, anchors: Rows, y: Floats) -> Predict:
         """Weights are 1 / distance, along axes of equal spread; at an anchor it is what the anchor is."""
+        from scipy.spatial import cKDTree
+
         spread = np.maximum(anchors.std(axis=0), 1e-12)
         tree, n = cKDTree(anchors / spread), min(self.neighbours, len(anchors))
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import qmc
 
 from ucbf.disturbance import Disturbance, invert
 from ucbf.large import LargeSystem, Rows
@@ -65,6 +64,8 @@ class Outcomes:
 
     def paths(self, rng: np.random.Generator, n: int, steps: int) -> Rows:
         """[n, steps, k] paths spread evenly over all that may happen (Sobol points, scrambled)."""
+        from scipy.stats import qmc
+
         points = qmc.Sobol(steps, seed=rng).random(n)
         return self.values[invert(self.pmf, points)]
 
