@@ -7,7 +7,7 @@ PIP = -m pip install --quiet --disable-pip-version-check
 INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
 INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 figure3 evidence known quickstart docs dist test test-all test-lowest mutants attack inventorybench lint format bench clean
+.PHONY: help figure1 figure2 figure3 evidence known fitted quickstart docs dist test test-all test-lowest mutants attack inventorybench lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench        how fast the kernels are; with AGAINST=revision: old and new in turn, in a quarter of an hour"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
+	@echo "make fitted       values that are fitted, where no table fits: lost sales of long lead times and others, in an hour"
 	@echo "make inventorybench DATA=file-or-folder  a fixed policy on that benchmark: score, parts left out, in minutes"
 	@echo "make lint         ruff, mypy --strict, import contracts"
 	@echo "make format       rewrite the sources as ruff likes them"
@@ -110,6 +111,9 @@ evidence: $(VENV)/.use
 
 known: $(VENV)/.dev
 	$(BIN)/python benchmarks/known.py
+
+fitted: $(VENV)/.use
+	$(BIN)/python benchmarks/fitted.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

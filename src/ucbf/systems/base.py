@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
+from ucbf.large import LargeSystem
 from ucbf.planning import lowest_best, worths
 from ucbf.policies import Policy
 from ucbf.rule_reading import Words
@@ -113,10 +114,9 @@ class Preset(Parameters):
     @cached_property
     def system(self) -> System:
         """What a learner is told."""
-        low, high = (int(x) for x in self.to_units(self.amount_range))
-        # W has the same range for every profile, so that what is known of W around one profile serves another.
-        ends = (low - high, high - low) if self.has_profile else sorted((self.sign * low, self.sign * high))
+        ends = self._disturbance_ends
         arguments = {"boundary": "clip", **self.mechanics()}
+        arguments.pop("compiled", None)  # of what is too large for a table
         axes = arguments.pop("raw_axes", None)  # of a box: the amount acts on the first
         if self.horizon is None:
             arguments.pop("terminal", None)
@@ -127,6 +127,38 @@ class Preset(Parameters):
             discount=self.discount,
             disturbance_range=tuple(end if axes is None else _on_first_axis(end, axes) for end in ends),
         )
+
+    @property
+    def _disturbance_ends(self) -> tuple[int, int]:
+        """The least and the largest W."""
+        low, high = (int(x) for x in self.to_units(self.amount_range))
+        if self.has_profile:  # the same for every profile, so that what is known of W around one serves another
+            return low - high, high - low
+        return min(self.sign * low, self.sign * high), max(self.sign * low, self.sign * high)
+
+    @cached_property
+    def large(self) -> LargeSystem:
+        """What a learner is told, without listing the states: for pipelines and ages that no table can hold."""
+        arguments = self.mechanics()
+        axes = arguments.pop("raw_axes", None)
+        if axes is None:
+            raise ValueError(
+                f"the states of this {type(self).__name__} are on a line, and a table holds them: use its .system"
+            )
+        if self.period != 1 or self.has_profile:
+            raise ValueError(
+                f"period is {self.period}, profile {self.profile!r:.40}; values are fitted where all steps are alike: "
+                "leave both out"
+            )
+        if self.horizon is None:
+            arguments.pop("terminal", None)
+        ends = tuple(_on_first_axis(end, axes) for end in self._disturbance_ends)
+        return LargeSystem(**arguments, horizon=self.horizon, discount=self.discount, disturbance_range=ends)
+
+    def large_law(self, law: Disturbance) -> Disturbance:
+        """The distribution of W, as rows, given that of the amount in multiples of ``unit``: for ``large``."""
+        law = self.disturbance_distribution(law)
+        return Disturbance(law.pmf, values=[_on_first_axis(w, self.large.n_raw) for w in law.values])
 
     @property
     def is_line(self) -> bool:
