@@ -251,8 +251,9 @@ def read_lag(system: System, lag: int, given: Callable[..., Any] | None) -> dict
 
 
 def read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
-    """[S] the terminal reward, the same in every context."""
-    return frozen(np.tile(_read_terminal(system, given), system.n_contexts))
+    """[E S] the terminal reward; the same in every context unless a table [E, S] is given."""
+    table = _read_terminal(system, given)
+    return frozen(np.tile(table, system.n_contexts) if table.ndim == 1 else table.ravel())
 
 
 def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
@@ -269,8 +270,10 @@ def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
         raise TypeError(f"terminal is {given!r:.60}; on continuous axes it must be a function of states")
     else:
         table = payments(system, "terminal", given)
-    if table.shape != (system.space.n_states,):
-        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(system.space.n_states,)}")
+    S, E = system.space.n_states, system.n_contexts
+    if table.shape != (S,) and (E == 1 or table.shape != (E, S)):
+        by_context = f", or [E, S] = {(E, S)}" if E > 1 else ""
+        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(S,)}{by_context}")
     return table
 
 

@@ -31,7 +31,7 @@ from ucbf.systems import Inventory
 SUMMARY, PAGE, PAGES = "summary.md", "page.html", "items"
 FITTED = ("unit", "max_demand", "capacity")  # sizes that are chosen by the data of each item, where they are not given
 PLACEHOLDERS = {"capacity": 2.0, "max_demand": 1.0}  # where they are
-UNUSED = ("forecast", "promotions", "in_stock", "time_zone", "date_format", "pictures")
+UNUSED = ("forecast", "promotions", "in_stock", "available", "time_zone", "date_format", "pictures")
 
 
 def learn_with_costs_of_items(
@@ -45,7 +45,7 @@ def learn_with_costs_of_items(
     """Learn a plan for each item; write the plans and a page over all. only: an item that gets a page of its own."""
     if reading.item is None:
         raise UserError(f"items is {items} without a column of items; name it (--item)")
-    unused = [name for name in UNUSED if getattr(reading, name) is not None and not (only and name == "pictures")]
+    unused = [name for name in UNUSED if getattr(reading, name) not in (None, ()) and not (only and name == "pictures")]
     if unused:
         raise UserError(f"--{unused[0].replace('_', '-')} does not go with --items; leave it out, or leave out --items")
     folder = reading.out or Path("results") / "items"
