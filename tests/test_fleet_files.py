@@ -1,5 +1,11 @@
 """From a long file of many items to plans."""
 
+import random
+import shutil
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -289,3 +295,69 @@ def test_the_command_chooses_sizes_and_writes_a_page_of_an_item_on_demand(tmp_pa
     assert f"price {rows[3]['price']:g}" in page
     assert "sku3" in done.stdout
     assert "has no item 'sku9'" in run("learn", "inventory", *flags, "--only", "sku9", check=False).stderr
+
+
+# -- killed at any moment ---------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import ucbf
+from ucbf.fleet import files
+files.CHUNK = 3
+shop = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
+given, out = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+ucbf.learn_fleet(shop, given / "demand.parquet", out, given / "items.parquet", **eval(sys.argv[3]))
+"""
+
+
+def started(folder, out, given=None):
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(out), repr(given or {})]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def tables(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.parquet"))}
+
+
+def ended(process):
+    """Whether a process ended as it should."""
+    process.communicate()
+    return process.returncode == 0
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments_it_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet_files, "CHUNK", 3)
+    shop_file(tmp_path, n=150)
+    learned(tmp_path)
+    process, begin = started(tmp_path, tmp_path / "alone"), time.monotonic()
+    assert ended(process)
+    took, whole, moments = time.monotonic() - begin, tables(tmp_path / "out"), random.Random(0)
+    assert len(whole) == 50
+    assert tables(tmp_path / "alone") == whole
+    unfinished = 0
+    for _ in range(20):
+        shutil.rmtree(tmp_path / "out")
+        process = started(tmp_path, tmp_path / "out")
+        time.sleep(moments.uniform(0, took))
+        process.kill()
+        ended(process)
+        kept = tables(tmp_path / "out")
+        assert kept.items() <= whole.items()
+        unfinished += len(kept) < len(whole)
+        learned(tmp_path)
+        assert tables(tmp_path / "out") == whole
+    assert unfinished >= 5
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_gives_the_same_plans(tmp_path):
+    shop_file(tmp_path, n=20)
+    assert ended(started(tmp_path, tmp_path / "threads"))
+    assert ended(started(tmp_path, tmp_path / "ray", {"engine": "ray", "workers": 2}))
+    assert tables(tmp_path / "threads") == tables(tmp_path / "ray")
+    assert len(tables(tmp_path / "ray")) == 7

@@ -63,8 +63,9 @@ def fleet_page(source: str, plans: Any, done: Sequence[str]) -> FleetPage:
     done: sentences on what was done
     """
     notes = pc.fill_null(plans["note"], "")
-    refused, n = int(pc.sum(pc.starts_with(notes, "refused")).as_py() or 0), len(plans)
-    odd = plans.filter(pc.is_valid(plans["note"]))
+    noted, bad = pc.is_valid(plans["note"]), pc.starts_with(notes, "refused")
+    odd = pa.concat_tables([plans.filter(bad), plans.filter(pc.and_(noted, pc.invert(bad)))])  # refused ones first
+    refused, n = int(pc.sum(bad).as_py() or 0), len(plans)
     kinds = Counter(_kind(note) for note in odd["note"].to_pylist())
     gained = int(pc.sum(pc.greater(pc.fill_null(plans["gain"], 0.0), 0.0)).as_py() or 0)
     total = pc.sum(plans["gain"]).as_py()

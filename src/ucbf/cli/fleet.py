@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,21 +77,25 @@ def _learn_all(
     """Plans for all, and a page."""
     alike = reading.half_life is not None and np.isinf(reading.half_life)
     law: dict[str, Any] = {"name": "Counts"} if alike else {"name": "Recent", "half_life": reading.half_life}
-    with progress_bar("rows") as progress:
-        counted = learn_fleet(
-            preset,
-            demand,
-            folder,
-            items,
-            columns=columns,
-            law={**law, "stationary": bool(reading.pool)},
-            fitted=fitted,
-            engine=workers.engine,
-            workers=workers.jobs,
-            ray_address=workers.ray_address,
-            progress=progress,
-            stop=INTERRUPTED,
-        )
+    try:
+        with progress_bar("rows") as progress:
+            counted = learn_fleet(
+                preset,
+                demand,
+                folder,
+                items,
+                columns=columns,
+                law={**law, "stationary": bool(reading.pool)},
+                fitted=fitted,
+                engine=workers.engine,
+                workers=workers.jobs,
+                ray_address=workers.ray_address,
+                progress=progress,
+                stop=INTERRUPTED,
+            )
+    except KeyboardInterrupt:
+        print(f"stopped; finished plans are kept in {folder}: the same command goes on from there", file=sys.stderr)
+        raise
     parts = parts_in(folder)
     recent = {
         True: "All of the past counts alike (--half-life inf).",

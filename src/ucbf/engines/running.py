@@ -77,8 +77,8 @@ def results_of(
     cancelled, waiting = threading.Event(), iter(tasks)  # not ``stop``, which belongs to the caller
     pending: dict[Future[R], T] = {}
     finished: SimpleQueue[Future[R]] = SimpleQueue()
-    task = next(waiting, NOTHING)
     try:
+        task = next(waiting, NOTHING)
         while pending or task is not NOTHING:
             while task is not NOTHING and len(pending) < AHEAD * engine.width:
                 future = engine.submit(work, task, cancelled if engine.shares_memory else None)
