@@ -118,6 +118,7 @@ class LargeSystem:
         steps = whole("horizon", self.horizon or 1, 1)
         answer = np.asarray(self._f.function(*([0] if self._f.per_step else []), np.array(s), np.array(given)))
         self.n_raw = answer.shape[1] if answer.ndim == 2 else 1
+        self.whole_states = bool(whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
         x = numbers("f", self._f.steps(steps, (n, self.n_raw), s, given))[0]
         numbers("reward", self._reward.steps(steps, (n,), s, given), most=LARGEST_RETURN)
         if self._landing is not None:

@@ -71,7 +71,10 @@ def read_box(boundary: Any, low: Any, high: Any, points: Any, disturbance_range:
         )
     n = np.array([int(b - a + 1) if n is None else n for a, b, n in zip(first, last, counts, strict=True)])
     if float(np.prod(n.astype(float))) > LARGEST_TABLE:
-        raise ValueError(f"a lattice of {' x '.join(map(str, n))} points is too large; take a coarser one")
+        raise ValueError(
+            f"a lattice of {' x '.join(map(str, n))} points is too large; take a coarser one, or fit values without a "
+            "table: ucbf.LargeSystem, or a preset's .large"
+        )
     wraps = np.array([rule == "wrap" for rule in rules])
     spacing = np.where(is_whole, 1.0, (last - first) / np.where(wraps | (n == 1), n, n - 1))
     if is_whole.all():

@@ -169,7 +169,7 @@ def policy_iteration(
     samples
         States in which a rule is evaluated in a round.
     paths
-        Fixed paths over which steps ahead are averaged. None: 256 where a preset has compiled mechanics, else 32.
+        Fixed paths over which steps ahead are averaged. None: 512 where a preset has compiled mechanics, else 32.
     seed
         Of all that is drawn.
     """
@@ -179,7 +179,7 @@ def policy_iteration(
     outcomes, rng = Outcomes(system, law), np.random.default_rng(seed)
     if base is None:
         base = search(system, law, seed=seed)[0]
-    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 256
+    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 512
     work = _Work(system, outcomes, rng, start, samples)
     work.begin(base)
     q = work.looking_ahead(base, K)

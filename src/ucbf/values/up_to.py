@@ -87,7 +87,7 @@ class Stacked:
 def _ordered(rule: UpTo | Stacked, h: int, s: Rows, held: Rows) -> Rows:
     """[N, m] the actions of rules that hold so much [N, m] already."""
     system, wanted = rule.system, rule.level - held
-    wanted = np.where(wanted < rule.gap, 0.0, wanted)
+    wanted = np.where((rule.gap > 0) & (wanted < rule.gap), 0.0, wanted)
     wanted = np.clip(wanted, system.action_low, np.minimum(rule.most, system.action_high))
     return system.existing(h, s, wanted if system.continuous else system.actions[system.at_most(wanted)])
 
