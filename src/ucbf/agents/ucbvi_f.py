@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ucbf.disturbance import Disturbance
 from ucbf.kernels import planned, watch
 from ucbf.kernels.endless import SETTLED, AtOnce, End, Late, NoEnd
 from ucbf.kernels.seen import Seen
+from ucbf.large import Large, is_large
 from ucbf.laws import Counts, Law, make_law
 from ucbf.models import Model
 from ucbf.named import of_prefix, with_prefix
@@ -99,7 +101,7 @@ class UCBVIf(InformedAgent):
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
             visits=np.zeros((H, E), np.int64),
-            policy=system.allowed.argmax(axis=2),
+            policy=system.first_allowed(),
             raw=np.zeros(len(self.told.next_state)),
             stale=np.ones(1, np.int64),
             **parts,
@@ -164,12 +166,22 @@ class UCBVIf(InformedAgent):
         with self.lock:
             if self.learner.stale[0]:
                 self.knowledge.follow()
-            super().renew()
+            if not self._is_large:
+                super().renew()
+            elif planned.prepare(self.told, self.learner):
+                told, now = self.told, self.learner
+                Large(told, told.offsets, now.law.law).induction(now.value, now.ahead, now.policy, now.raw)
 
     @property
     def compiled(self) -> Any:
         """The learner, unless a part of it is asked in Python between steps."""
-        return None if self.knowledge.asked_in_python else super().compiled
+        return None if self.knowledge.asked_in_python or self._is_large else super().compiled
+
+    @cached_property
+    def _is_large(self) -> bool:
+        """Whether plans are made step by step, from Python, by several threads."""
+        as_told = self.system.horizon is not None and not self.model.repairs
+        return as_told and is_large(self.told, self.told.offsets)
 
     def _usual_eta(self, H: int) -> float:
         return 0.05
