@@ -95,7 +95,9 @@ def main() -> None:
         if function is None:
             print("\nno C compiler: UCB-f is not compared with the same loop in C")
             return
-        print("\nUCB-f's whole kernel with the gap of every episode, microseconds an episode, beside the same loop in C")
+        print(
+            "\nUCB-f's whole kernel with the gap of every episode, microseconds an episode, beside the same loop in C"
+        )
         print(f"{'S, A, H':16}{'C':>10}{'ucbf':>10}{'C/ucbf':>10}")
         for shape, episodes in SIZES.items():
             race = Race(shape, episodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ucbf.certificates import FORMS, Certificate, Evidence, certify, checked_sta
 from ucbf.checks import one_of, real, whole
 from ucbf.credible import gaps_drawn
 from ucbf.disturbance import Disturbance
+from ucbf.induction import Large, is_large
 from ucbf.kernels import planned, watch
 from ucbf.kernels.endless import SETTLED, AtOnce, End, Late, NoEnd
 from ucbf.kernels.seen import Seen
@@ -110,7 +112,7 @@ class UCBVIf(InformedAgent):
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
             visits=np.zeros((H, E), np.int64),
-            policy=system.allowed.argmax(axis=2),
+            policy=system.first_allowed(),
             raw=np.zeros(len(self.told.next_state)),
             stale=np.ones(1, np.int64),
             **parts,
@@ -175,12 +177,22 @@ class UCBVIf(InformedAgent):
         with self.lock:
             if self.learner.stale[0]:
                 self.knowledge.follow()
-            super().renew()
+            if not self._is_large:
+                super().renew()
+            elif planned.prepare(self.told, self.learner):
+                told, now = self.told, self.learner
+                Large(told, told.offsets, now.law.law).induction(now.value, now.ahead, now.policy, now.raw)
 
     @property
     def compiled(self) -> Any:
         """The learner, unless a part of it is asked in Python between steps."""
-        return None if self.knowledge.asked_in_python else super().compiled
+        return None if self.knowledge.asked_in_python or self._is_large else super().compiled
+
+    @cached_property
+    def _is_large(self) -> bool:
+        """Whether plans are made step by step, from Python, by several threads."""
+        as_told = self.system.horizon is not None and not self.model.repairs
+        return as_told and is_large(self.told, self.told.offsets)
 
     def _usual_eta(self, H: int) -> float:
         return 0.05
