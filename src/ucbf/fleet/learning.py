@@ -92,7 +92,15 @@ def table_of(job: Job, part: Part) -> pa.Table:
             outside & _among(items, len(noted)),
             f"a {preset.amount_name} outside {low:g}..{high:g}; plan it with larger sizes",
         )
-        tables.append(_planned(job, part, past, coming, look, noted, preset, items))
+        good = np.array([i for i in items if not _refused(noted[i])], np.int64)
+        try:
+            plans = _plans(job, part, past, coming, preset, good) if len(good) else None
+        except ValueError as error:
+            if not shape:  # it is not about some of the items
+                raise
+            _refuse(noted, _among(good, len(noted)), " ".join(str(error).split()))
+            plans = None
+        tables.append(_rows_of(job, part, past, look, noted, preset, items, plans))
         order.append(items)
     return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
 
@@ -174,17 +182,17 @@ def _preset(preset: Preset, shape: dict[str, float]) -> Preset:
 # -- plans ---------------------------------------------------------------------------------------------
 
 
-def _planned(
+def _rows_of(
     job: Job,
     part: Part,
     past: Rows,
-    coming: Floats | None,
     look: Description,
     noted: list[str | None],
     preset: Preset,
     items: NDArray[np.int64],
+    plans: dict[str, Any] | None,
 ) -> pa.Table:
-    """The rows of the table of items of one shape."""
+    """The rows of the table of items of one shape; plans: of those that are not refused."""
     usable = np.array([not _refused(noted[i]) for i in items])
     rows = np.diff(part.rows.begins)[items]
     first, end = past.begins[items], past.begins[items + 1]
@@ -196,10 +204,8 @@ def _planned(
         "last": pa.array(days[np.maximum(end - 1, 0)]).cast(pa.date32()),
         "mean": pa.array(look.mean[items]),
         **{name: pa.array(values[items]) for name, values in part.costs.items()},
-        **{name: pa.array(np.full(len(items), float(getattr(preset, name)))) for name in _shown(job, part)},
+        **{name: pa.array([getattr(preset, name)] * len(items), pa.float64()) for name in _shown(job, part)},
     }
-    good = items[usable]
-    plans = _plans(job, part, past, coming, preset, good) if len(good) else None
     H, S = preset.n_steps, preset.system.n_states
 
     def spread(name: str, kind: pa.DataType) -> Any:
