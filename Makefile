@@ -7,13 +7,15 @@ PIP = -m pip install --quiet --disable-pip-version-check
 INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
 INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 figure3 evidence known quickstart test test-all test-lowest mutants attack inventorybench lint format bench clean
+.PHONY: help figure1 figure2 figure3 evidence known fitted quickstart docs dist test test-all test-lowest mutants attack inventorybench lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
 	@echo "make figure2      UCBVI-f and repair of a wrong f in the same worlds"
 	@echo "make figure3      how regret grows with the horizon; UCB-f with Bernstein's bonus and with a reference"
 	@echo "make quickstart   install, learn an inventory policy, show it"
+	@echo "make docs         the manual as HTML, in build/docs; warnings and broken links within it are errors"
+	@echo "make dist         wheel and sdist, in dist"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
 	@echo "make test-lowest  every test but the slow ones, with the oldest versions that pyproject.toml allows"
@@ -22,6 +24,7 @@ help:
 	@echo "make bench        how fast the kernels are; with AGAINST=revision: old and new in turn, in a quarter of an hour"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
+	@echo "make fitted       values that are fitted, where no table fits: lost sales of long lead times and others, in an hour"
 	@echo "make inventorybench DATA=file-or-folder  a fixed policy on that benchmark: score, parts left out, in minutes"
 	@echo "make lint         ruff, mypy --strict, import contracts"
 	@echo "make format       rewrite the sources as ruff likes them"
@@ -37,6 +40,10 @@ $(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable ".[dev]"
+	@touch $@ $(VENV)/.use
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable ".[docs]"
 	@touch $@ $(VENV)/.use
 
 # The build tool too is the oldest allowed: it is installed first, and used instead of the newest.
@@ -59,6 +66,14 @@ figure3: $(VENV)/.use
 
 quickstart: $(VENV)/.use
 	$(BIN)/python examples/inventory.py
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
+
+dist: | $(BIN)/python
+	$(INSTALL) hatchling
+	$(BIN)/python -m hatchling build
 
 DATA ?= ../shared/bench/inventorybench_dev.csv
 inventorybench: $(VENV)/.use
@@ -98,10 +113,13 @@ evidence: $(VENV)/.use
 known: $(VENV)/.dev
 	$(BIN)/python benchmarks/known.py
 
+fitted: $(VENV)/.use
+	$(BIN)/python benchmarks/fitted.py
+
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-* .test-kernels results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .test-kernels results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What the README claims of certificates, few switches, the model check and repair, measured.
+"""What docs/benchmarks.md says of certificates, few switches, the model check and repair, measured.
 
 Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. ``--quick`` for a look in a minute; the
 name of a part (certificates, few_switches, model_check, repair, prior_knowledge) for that part alone.

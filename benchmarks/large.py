@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import ucbf
-from ucbf import large
+from ucbf.induction import Best, Large
 from ucbf.kernels import wide
 from ucbf.planning import induction, occurring
 
@@ -89,7 +89,7 @@ def seconds(work: Callable[[], Any], repeat: int = 3) -> float:
 def sliding(actions: int) -> None:
     """The best actions of a step by sliding maxima, and by comparing all."""
     m = shop(S, actions, 1, W).system.mechanics
-    best, value, policy = large.Best(m), np.empty(S), np.zeros(S, np.int64)
+    best, value, policy = Best(m), np.empty(S), np.zeros(S, np.int64)
     ahead = -(np.abs(np.linspace(-3, 5, m.n_after)[None]) ** 1.5)
     slid = seconds(lambda: best(0, ahead, value, policy))
     compared = seconds(lambda: wide.best_part(m.after[0], m.reward[0], ahead, 0.0, value, policy, 0, S))
@@ -103,7 +103,7 @@ def fourier(demand: int) -> None:
     world = shop(S, 1, 1, demand)
     m, (moves, pmf) = world.system.mechanics, occurring(world.system, world.law)
     raw, ahead, summed = np.empty(len(m.next_state)), np.empty((1, m.n_after)), np.empty((1, m.n_after))
-    value, one = np.sqrt(np.arange(S, dtype=np.float64)), large.Large(m, moves, pmf)
+    value, one = np.sqrt(np.arange(S, dtype=np.float64)), Large(m, moves, pmf)
     times = {}
     for one.fourier, out in ((True, ahead), (False, summed)):
         times[one.fourier] = seconds(lambda out=out: one.expect(0, value, raw, out), 1)  # type: ignore[misc]

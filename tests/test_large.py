@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ucbf
-from ucbf import large, tables
+from ucbf import induction, tables
 from ucbf import system as systems
 from ucbf.planning import arena_of, occurring
 from worlds import any_world
@@ -44,7 +44,7 @@ def as_large(world):
     m, (moves, pmf) = world.system.mechanics, occurring(world.system, world.law)
     value, ahead = np.tile(m.terminal, (m.horizon + 1, 1)), np.empty((m.horizon, m.n_after))
     policy = np.zeros((m.horizon, len(m.terminal)), np.int64)
-    top = large.Large(m, moves, pmf).induction(value, ahead, policy, np.empty(len(m.next_state)))
+    top = induction.Large(m, moves, pmf).induction(value, ahead, policy, np.empty(len(m.next_state)))
     return value, ahead, policy, top
 
 
@@ -67,7 +67,7 @@ def test_threads_give_the_same_bits(world):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch):
-    monkeypatch.setattr(large, "threads", lambda: threads)
+    monkeypatch.setattr(induction, "threads", lambda: threads)
     assert_same_bits(ucbf.random_world(n_states=40, n_actions=20, seed=3, lipschitz=None))
     box = ucbf.System(
         lambda s, a: s + a[:, None] * [1, 0],
@@ -93,7 +93,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(threads, monkeypatch):
 @settings(max_examples=60)
 def test_sliding_maxima_give_the_same_bits_also_where_actions_tie(cost, fixed, short, weights, capacity, orders):
     system = shop(capacity, orders, fixed=fixed, cost=cost, short=short)
-    best = large.Best(system.mechanics)
+    best = induction.Best(system.mechanics)
     best._look(system.mechanics.after[0], system.mechanics.reward[0])
     assert best.slope == pytest.approx(-cost if min(capacity + 1, orders) > 2 else 0, abs=1e-12)
     assert_same_bits(ucbf.World(system, law_of(weights)))
@@ -102,7 +102,7 @@ def test_sliding_maxima_give_the_same_bits_also_where_actions_tie(cost, fixed, s
 def test_sliding_maxima_are_for_orders_that_cost_so_much_a_piece():
     def slope(**more):
         m = shop(**more).mechanics
-        best = large.Best(m)
+        best = induction.Best(m)
         best._look(m.after[0], m.reward[0])
         return best.slope
 
@@ -118,7 +118,7 @@ def test_sliding_maxima_look_at_two_pairs_of_a_state():
     # Not ordering, and the best order: rewards of the others, which would be taken if they were looked at, are not.
     world = ucbf.World(shop(fixed=1.0), law_of(range(10)))
     m, each = world.system.mechanics, np.arange(31)
-    best, ahead = large.Best(m), np.ascontiguousarray(ucbf.optimal(world).ahead[:1])
+    best, ahead = induction.Best(m), np.ascontiguousarray(ucbf.optimal(world).ahead[:1])
     value, again, policy = np.empty(31), np.empty(31), np.zeros(31, np.int64)
     best(0, ahead, value, policy)
     np.testing.assert_array_equal(value, ucbf.optimal(world).v[0])
@@ -175,7 +175,7 @@ def test_a_large_system_is_learned_and_valued_as_any(monkeypatch):
         return found
 
     as_ever = played()
-    monkeypatch.setattr(large, "LARGE", 0)
+    monkeypatch.setattr(induction, "LARGE", 0)
     for mine, theirs in zip(as_ever, played(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -184,7 +184,7 @@ def test_a_policy_is_valued_as_ever():
     world = ucbf.World(shop(), law_of(range(10)))
     arena, anything = arena_of(world.system, world.law), ucbf.Random(world.system, seed=3).policy
     v = np.tile(world.system.terminal, (4, 1))
-    large.Large(arena.mechanics, arena.j, arena.pmf).evaluate(anything, v, arena.raw, arena.ahead, 2)
+    induction.Large(arena.mechanics, arena.j, arena.pmf).evaluate(anything, v, arena.raw, arena.ahead, 2)
     np.testing.assert_array_equal(v, ucbf.evaluate(world, anything))
 
 

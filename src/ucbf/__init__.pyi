@@ -7,6 +7,7 @@ from ucbf import policies as policies
 from ucbf import systems as systems
 from ucbf import testing as testing
 from ucbf import theory as theory
+from ucbf import values as values
 from ucbf.advice import Advice as Advice
 from ucbf.advice import learn as learn
 from ucbf.agents import AGENTS as AGENTS
@@ -33,6 +34,8 @@ from ucbf.disturbance import Disturbance as Disturbance
 from ucbf.fleet import Fleet as Fleet
 from ucbf.fleet import learn_fleet as learn_fleet
 from ucbf.following import follow as follow
+from ucbf.large import LargeSystem as LargeSystem
+from ucbf.large_simulation import simulate_large as simulate_large
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan

@@ -9,8 +9,10 @@ import numpy as np
 
 from ucbf.agents import restored
 from ucbf.agents.base import Agent
+from ucbf.agents.fitted import FittedUCBVIf
 from ucbf.agents.informed import InformedAgent
 from ucbf.checks import numbers, real, whole
+from ucbf.large import LargeSystem
 from ucbf.laws import Law
 from ucbf.models import Model
 from ucbf.planning import lowest_best
@@ -140,7 +142,7 @@ def load(
     estimator: Model | None = None,
     preset: type[Preset] | None = None,
     largest: int = LARGEST_FILE,
-    system: System | None = None,
+    system: System | LargeSystem | None = None,
     law: Law | None = None,
 ) -> Any:
     """The agent saved at ``path``, or the :class:`Controller`; it goes on, bit for bit, as if it had never stopped.
@@ -161,10 +163,12 @@ def load(
         before room is made for it.
     system
         The system as it was, for an agent in a box with continuous axes, or with a function for a boundary: functions
-        are not saved.
+        are not saved. A :class:`ucbf.LargeSystem` for an agent that fits values.
     law
         A way of knowing W, new and with the parameters of the one that was saved, where that is not one of ucbf's own.
     """
+    if isinstance(system, LargeSystem):
+        return FittedUCBVIf.loaded(path, system, whole("largest", largest, 1))
     saved = read(path, whole("largest", largest, 1), system)
     made = restored(path, saved, agent, estimator, law)
     if saved.preset is None:

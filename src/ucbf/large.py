@@ -1,178 +1,301 @@
-"""Induction over large systems: by all cores, by Fourier transforms where W is wide, by sliding maxima where f = s + a.
-
-Threads share the states of a step, and sliding maxima compare as ever where rounding could matter: both give the bits
-of :func:`ucbf.kernels.backward.induction`. Fourier transforms round otherwise, by about 1e-15 of the largest value, so
-that actions within ``SLACK`` of the best tie, and the lowest is taken.
-"""
+"""LargeSystem: a system with more states than a table can list, stated by functions on rows."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ucbf.kernels import wide
-from ucbf.kernels.backward import SPARSE
-from ucbf.kernels.types import Mechanics
+from ucbf.checks import LARGEST_RETURN, integers, numbers, one_of, real, whole
+from ucbf.spaces import BOUNDARIES
+from ucbf.statement import read_actions, read_length
+from ucbf.tables import Function
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-LARGE = 2**22  # pairs, and after-states times disturbances, of one step: from here on it pays to call Python
-FOURIER = 512  # disturbances, from the first that occurs to the last
-SLACK = 1e-12  # of how far values are apart
-MANY = 16  # actions, from which on sliding maxima pay
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
+Rows = NDArray[Any]
+
+MOST_DISTURBANCES = 4096  # that a learner tells apart
 
 
-def is_large(m: Mechanics, moves: Ints) -> bool:
-    """Whether a step has so much to do that it is done here: f as told, on whole axes, without contexts.
+class LargeSystem:
+    """The mechanics and rewards of a system whose states are never listed: ``S' = g(f(S, A) + W)``.
 
-    moves: [n] how far each disturbance moves
-    """
-    work = m.after.shape[1] * m.after.shape[2] + m.n_after * len(moves)
-    return work >= LARGE and len(m.corners) == 1 and m.n_contexts == 1
-
-
-def by_fourier(m: Mechanics, moves: Ints) -> bool:
-    """Whether W is so wide that its sums are found by Fourier transforms."""
-    return len(m.rows) == 1 and m.stride == 1 and int(moves.max() - moves.min()) >= FOURIER
-
-
-class Large:
-    """A system in which steps are valued one by one, from Python, by several threads.
+    It is stated as a :class:`ucbf.System` in a box is, by functions that answer for rows of states at once. Nothing is
+    put into tables, so that ten axes of forty values each are no more than one. What is planned with it is fitted, and
+    judged by simulation: :mod:`ucbf.values`.
 
     Parameters
     ----------
-    moves
-        [n] how far each disturbance moves among the raw next states.
-    law
-        [L, n] their probabilities.
+    f
+        Where actions a [N] or [N, m] lead from states s [N, d], before the disturbance: [N, k].
+    reward
+        What they pay at once: [N].
+    horizon
+        Number of steps of an episode; None: there is no end.
+    boundary
+        g: from raw next states z = f + W, [N, k], to states [N, d]; or "clip", "wrap" or "strict", where k = d.
+    low, high
+        [d] the least and the largest state along each axis.
+    actions
+        [A] or [A, m] the actions.
+    action_low, action_high
+        Instead of ``actions``: [m] the bounds of actions that are continuous.
+    landing
+        What raw next states pay: [N].
+    discount
+        γ in (0, 1]. Where there is no end, 1 means the long-run average.
+    terminal
+        What the states pay in which an episode ends: [N].
+    allowed
+        Whether actions exist in states: booleans [N]. Of continuous actions: write f so that all exist.
+
+    disturbance_range
+        (low, high) of W, each [k], whole numbers: what a learner counts. Not needed where the law of W is told.
+
+    Every function may take the step first, as those of a System do.
+
+    Examples
+    --------
+    >>> stock = LargeSystem(
+    ...     lambda s, a: np.column_stack([s, a]),                                    # what is on its way moves up
+    ...     lambda s, a: np.zeros(len(s)), horizon=None, low=[0] * 8, high=[40] * 8, actions=np.arange(13),
+    ...     boundary=lambda z: np.column_stack([np.maximum(z[:, 0], 0) + z[:, 1], z[:, 2:]]),
+    ...     landing=lambda z: -np.maximum(z[:, 0], 0) - 4.0 * np.maximum(-z[:, 0], 0))
+    >>> stock
+    LargeSystem(8 axes, 7.98e+12 states, 13 actions, no end)
     """
 
-    def __init__(self, m: Mechanics, moves: Ints, law: Floats) -> None:
-        self.m, self.moves, self.law = m, moves, law
-        self.fourier = by_fourier(m, moves)
-        self.best = Best(m)
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        reward: Callable[..., Any],
+        horizon: int | None,
+        *,
+        boundary: str | Callable[..., Any],
+        low: ArrayLike,
+        high: ArrayLike,
+        actions: ArrayLike | None = None,
+        action_low: ArrayLike | None = None,
+        action_high: ArrayLike | None = None,
+        landing: Callable[..., Any] | None = None,
+        discount: float = 1.0,
+        terminal: Callable[..., Any] | None = None,
+        allowed: Callable[..., Any] | None = None,
+        disturbance_range: Any = None,
+        compiled: Any = None,
+    ) -> None:
+        read_length(horizon, 1, terminal)
+        self.horizon = None if horizon is None else whole("horizon", horizon, 1)
+        self.discount = real("discount", discount, 0, 1, open_low=True)
+        self.low, self.high = (np.atleast_1d(numbers(name, x)) for name, x in (("low", low), ("high", high)))
+        if self.low.shape != self.high.shape or self.low.ndim != 1 or (self.low > self.high).any():
+            raise ValueError(f"low is {self.low} and high {self.high}; give one number for each axis, low at most high")
+        self.n_axes = len(self.low)
+        self._f, self._reward = Function("f", f, 2, rows=True), Function("reward", reward, 2, rows=True)
+        self._landing = None if landing is None else Function("landing", landing, 1, rows=True)
+        self._terminal = None if terminal is None else Function("terminal", terminal, 1, rows=True)
+        self._allowed = None if allowed is None else Function("allowed", allowed, 2, rows=True)
+        self._boundary = boundary if callable(boundary) else one_of("boundary", boundary, BOUNDARIES)
+        self.disturbance_range = disturbance_range
+        self.compiled = compiled  # what a preset knows of itself as arrays, for kernels; None: functions are asked
+        self._read_actions(actions, action_low, action_high)
+        self._check_functions()
 
-    def induction(self, value: Floats, ahead: Floats, policy: Ints, raw: Floats) -> int:
-        """Backward induction: :func:`ucbf.kernels.backward.induction`; the last step whose policy changed, or -1."""
-        top = -1
-        for h in range(self.m.horizon - 1, -1, -1):
-            self.expect(h, value[h + 1], raw, ahead[h : h + 1])
-            slack = SLACK * float(np.ptp(raw)) if self.fourier else 0.0
-            if self.best(h, ahead[h : h + 1], value[h], policy[h], slack) and top < 0:
-                top = h
-        return top
+    def _check_functions(self) -> None:
+        """Every function answers for a few rows, each row by itself, with finite numbers of the right shape."""
+        rng, n = np.random.default_rng(0), 8
+        s = rng.uniform(self.low, self.high, (n, self.n_axes))
+        whole_axes = (self.low == np.rint(self.low)) & (self.high == np.rint(self.high))
+        s = np.where(whole_axes, np.rint(s), s)
+        s = s.astype(np.int64) if whole_axes.all() else s
+        if self.continuous:
+            a: Rows = rng.uniform(self.action_low, self.action_high, (n, self.n_parts))
+        else:
+            a = self.actions[rng.integers(len(self.actions), size=n)]
+        given = self._given(a)
+        steps = whole("horizon", self.horizon or 1, 1)
+        answer = np.asarray(self._f.function(*([0] if self._f.per_step else []), np.array(s), np.array(given)))
+        self.n_raw = answer.shape[1] if answer.ndim == 2 else 1
+        self.whole_states = bool(whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
 
-    def evaluate(self, policy: Ints, v: Floats, raw: Floats, ahead: Floats, top: int) -> None:
-        """Values of ``policy`` at steps top..0: :func:`ucbf.kernels.backward.evaluate`. ahead: [1, X] room."""
-        m, each = self.m, np.arange(v.shape[1])
-        for h in range(top, -1, -1):
-            self.expect(h, v[h + 1], raw, ahead)
-            after, reward = (table[min(h, len(table) - 1)] for table in (m.after, m.reward))
-            v[h] = reward[each, policy[h]] + ahead[0, after[each, policy[h]]]
+        def pairs(part: slice) -> tuple[Rows, ...]:
+            return s[part], given[part]
 
-    def expect(self, h: int, following: Floats, raw: Floats, ahead: Floats) -> None:
-        """ahead[0] = E[landing + γ V(next state)] of every after-state: :func:`ucbf.kernels.backward.expect`.
+        x = numbers("f", self._f.steps(steps, (n, self.n_raw), pairs))[0]
+        numbers("reward", self._reward.steps(steps, (n,), pairs), most=LARGEST_RETURN)
+        if self._landing is not None:
+            numbers("landing", self._landing.steps(steps, (n,), lambda part: (x[part],)), most=LARGEST_RETURN)
+        if self._terminal is not None:
+            numbers("terminal", self._terminal(0, (n,), s), most=LARGEST_RETURN)
+        if self._allowed is not None:
+            self._allowed(0, (n,), s, given)
+        if self.n_raw != self.n_axes and not callable(self._boundary):
+            raise ValueError(
+                f"f gives {self.n_raw} numbers for a state of {self.n_axes}; state the boundary as a function from "
+                "these to states"
+            )
 
-        following: [S]; ahead: [1, X]; raw: [Z] room
-        """
-        m, law = self.m, self.law[min(h, len(self.law) - 1)]
-        np.take(following, m.next_state, out=raw, mode="clip")
-        raw *= m.discount
-        raw += m.landing[min(h, len(m.landing) - 1)]
-        if self.fourier:
-            self._transform(law, raw, ahead[0])
+    def _read_actions(self, actions: Any, low: Any, high: Any) -> None:
+        """Rows [A, m] of actions; of continuous ones their bounds [m], and no rows."""
+        if (actions is None) == (low is None) or (low is None) != (high is None):
+            raise TypeError("give actions, or both action_low and action_high where they are continuous")
+        if actions is not None:
+            given = read_actions(actions, None)
+            self.plain_actions = given.ndim == 1
+            self.actions = given.reshape(len(given), -1)
+            self.action_low, self.action_high = self.actions.min(axis=0), self.actions.max(axis=0)
             return
-        n = threads()
-        shared(lambda i: wide.expect_part(m.rows, m.length, m.stride, self.moves, law, raw, ahead, i, n), n)
-
-    def _transform(self, law: Floats, raw: Floats, ahead: Floats) -> None:
-        """The same by Fourier transforms of pieces, of numbers about 0."""
-        from scipy.signal import oaconvolve
-
-        first, last = int(self.moves.min()), int(self.moves.max())
-        weights, middle = np.zeros(last - first + 1), 0.5 * (float(raw.max()) + float(raw.min()))
-        weights[last - self.moves] = law
-        ahead[...] = oaconvolve(raw[first : len(ahead) + last] - middle, weights, "valid")
-        ahead += middle
-
-
-class Best:
-    """The best actions of every state, of one step after the other."""
-
-    def __init__(self, m: Mechanics) -> None:
-        self.m, self.rows = m, (-1, -1)
-        self.count = np.empty(m.after.shape[1], np.int64)
-        self.first: Any = None  # [S] twice: the after-state and the reward of action 0
-        self.room: Any = None  # [2, X] and [X]
-        self.slope = self.apart = self.largest = np.nan
-
-    def __call__(self, h: int, ahead: Floats, value: Floats, policy: Ints, slack: float = 0.0) -> bool:
-        """Fill the values and the policy, [S] each, given what follows after-states [1, X]; whether it changed.
-
-        slack: what is within it of the best is taken to tie with it
-        """
-        m = self.m
-        rows = min(h, len(m.after) - 1), min(h, len(m.reward) - 1)
-        after, reward = m.after[rows[0]], m.reward[rows[1]]
-        if rows != self.rows:
-            self.rows = rows
-            self._look(after, reward)
-        if slack == 0 and not np.isnan(self.slope):
-            most = self.largest + max(-float(ahead.min()), float(ahead.max())) + abs(self.slope) * m.n_after
-            doubt = 2 * self.apart + ROUNDING * most
-            (lows, first), (room, queue), line = self.first, self.room, (self.count, self.slope, doubt)
-            return bool(wide.slide(after, reward, ahead, lows, first, *line, room, queue, value, policy))
-        ends = parts_of(len(value))
-        found = shared(
-            lambda i: wide.best_part(after, reward, ahead, slack, value, policy, ends[i], ends[i + 1]), len(ends) - 1
+        self.plain_actions = np.ndim(low) == 0
+        self.action_low, self.action_high = (
+            np.atleast_1d(numbers(name, x)) for name, x in (("action_low", low), ("action_high", high))
         )
-        return any(found)
+        if self.action_low.shape != self.action_high.shape or (self.action_low > self.action_high).any():
+            raise ValueError(f"action_low is {low} and action_high {high}; give low at most high, one for each part")
+        self.actions = np.zeros((0, len(self.action_low)))
 
-    def _look(self, after: NDArray[np.int32], reward: Floats) -> None:
-        """Whether the actions are orders whose costs are linear, but for rounding."""
-        self.slope = np.nan
-        if after.shape[1] < MANY:
-            return
-        slope, apart, largest = wide.orders_of(after, reward, self.count)
-        if apart <= ROUNDING * (largest + abs(slope) * after.shape[1]):
-            self.slope, self.apart, self.largest = slope, apart, largest
-            self.first = after[:, 0].astype(np.int64), np.array(reward[:, 0])
-            if self.room is None:
-                self.room = np.empty((2, self.m.n_after)), np.empty(self.m.n_after, np.int64)
+    def __repr__(self) -> str:
+        states = float(np.prod(self.high - self.low + 1.0))
+        actions = "continuous" if self.continuous else str(len(self.actions))
+        end = "no end" if self.horizon is None else f"horizon {self.horizon}"
+        return f"LargeSystem({self.n_axes} axes, {states:.3g} states, {actions} actions, {end})"
 
+    @property
+    def continuous(self) -> bool:
+        """Whether actions are any within bounds."""
+        return not len(self.actions)
 
-def ranges(m: Mechanics, h: int, least: Floats, most: Floats) -> tuple[float, float]:
-    """The smallest reward + least and the largest reward + most of step h, over the pairs. least, most: [X]."""
-    after, reward = (table[h % len(table)] for table in (m.after, m.reward))
-    ends = parts_of(len(after))
-    found = shared(lambda i: wide.range_part(after, reward, least, most, ends[i], ends[i + 1]), len(ends) - 1)
-    return min(low for low, _ in found), max(high for _, high in found)
+    @property
+    def n_parts(self) -> int:
+        """m: of how many numbers an action consists."""
+        return self.actions.shape[1]
 
+    @cached_property
+    def free_parts(self) -> NDArray[np.int64]:
+        """The parts of an action that there is a choice of."""
+        return np.flatnonzero(self.action_high > self.action_low)
 
-def is_sparse(m: Mechanics) -> bool:
-    """Whether a policy is valued more quickly by what it leads to alone: :func:`ucbf.kernels.backward.follow`."""
-    return bool(m.n_after >= SPARSE * m.after.shape[1])
+    @cached_property
+    def disturbances(self) -> Rows:
+        """[n, k] the values that W may take."""
+        if self.disturbance_range is None:
+            raise ValueError("disturbance_range is not given; to learn the law of W, declare its (low, high), each [k]")
+        low, high = (integers("disturbance_range", np.atleast_1d(end)) for end in self.disturbance_range)
+        if low.shape != (self.n_raw,) or high.shape != (self.n_raw,) or (low > high).any():
+            raise ValueError(
+                f"disturbance_range is {self.disturbance_range!r:.80}; give (low, high), each [{self.n_raw}]"
+            )
+        n = float(np.prod(high - low + 1.0))
+        if n > MOST_DISTURBANCES:
+            raise ValueError(f"W may take {n:.0f} values, more than {MOST_DISTURBANCES}; narrow disturbance_range")
+        axes = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.n_raw)
 
+    # -- the mechanics, for rows ------------------------------------------------------------------
 
-def threads() -> int:
-    """How many share the work of a step."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def _given(self, a: Rows) -> Rows:
+        return a[:, 0] if self.plain_actions else a
 
+    def _ask(self, function: Function | None, h: int, shape: tuple[int, ...], *rows: Rows) -> Rows:
+        """Its answer for rows; what it may do to them in place stays with it."""
+        if function is None:
+            return np.zeros(shape)
+        copies = [np.array(row) for row in rows]
+        answer = np.asarray(function.function(h, *copies) if function.per_step else function.function(*copies))
+        return answer if answer.shape == shape else np.broadcast_to(answer.reshape(answer.shape[:1] or ()), shape)
 
-def parts_of(n: int) -> list[int]:
-    """Where the parts of n states begin, and end."""
-    return [n * i // threads() for i in range(threads() + 1)]
+    def after(self, h: int, s: Rows, a: Rows) -> Rows:
+        """[N, k] where actions [N, m] lead from states [N, d] before the disturbance."""
+        return self._ask(self._f, h, (len(s), self.n_raw), s, self._given(a))
 
+    def paid(self, h: int, s: Rows, a: Rows) -> NDArray[np.float64]:
+        """[N] what actions [N, m] pay at once in states [N, d]."""
+        return self._ask(self._reward, h, (len(s),), s, self._given(a))
 
-def shared(work: Callable[[int], Any], n: int) -> list[Any]:
-    """What each of n parts gives, by a thread each."""
-    if n == 1:
-        return [work(0)]
-    with ThreadPoolExecutor(n) as pool:
-        return list(pool.map(work, range(n)))
+    def landed(self, h: int, z: Rows) -> NDArray[np.float64]:
+        """[N] what raw next states [N, k] pay."""
+        return self._ask(self._landing, h, (len(z),), z)
+
+    def met(self, z: Rows) -> Rows:
+        """[N, d] the states that raw next states [N, k] lead to."""
+        if callable(self._boundary):
+            s = np.asarray(self._boundary(np.array(z)))
+            if s.shape != (len(z), self.n_axes):
+                raise ValueError(f"boundary gives shape {s.shape} for {z.shape}; it must be {(len(z), self.n_axes)}")
+        elif self._boundary == "wrap":
+            s = self.low + np.mod(z - self.low, self.high - self.low + 1)
+        else:
+            s = np.clip(z, self.low, self.high) if self._boundary == "clip" else z
+        outside = (s < self.low) | (s > self.high)
+        if outside.any():
+            i = int(outside.any(axis=1).argmax())
+            raise ValueError(
+                f"f + W = {z[i]} leads to {s[i]}, outside {self.low}..{self.high}; correct the boundary, or state more "
+                "states"
+            )
+        return s
+
+    def ended(self, s: Rows) -> NDArray[np.float64]:
+        """[N] what states [N, d] pay in which an episode ends."""
+        return self._ask(self._terminal, 0, (len(s),), s)
+
+    def allows(self, h: int, s: Rows, a: Rows) -> NDArray[np.bool_]:
+        """[N] whether actions [N, m] exist in states [N, d]."""
+        if self._allowed is None:
+            return np.ones(len(s), np.bool_)
+        return self._ask(self._allowed, h, (len(s),), s, self._given(a)).astype(bool)
+
+    def step(self, h: int, s: Rows, a: Rows, w: Rows) -> tuple[NDArray[np.float64], Rows]:
+        """What is paid [N] and the next states [N, d], after actions [N, m] and disturbances [N, k]."""
+        z = self.after(h, s, a) + w
+        return self.paid(h, s, a) + self.landed(h, z), self.met(z)
+
+    # -- actions ----------------------------------------------------------------------------------
+
+    @cached_property
+    def action_axes(self) -> list[NDArray[Any]] | None:
+        """The values along each part of the actions, where these are all combinations of them; else None."""
+        values = [np.unique(column) for column in self.actions.T]
+        places = np.stack([np.searchsorted(v, c) for v, c in zip(values, self.actions.T, strict=True)], axis=1)
+        radix = np.cumprod([1, *(len(v) for v in values[:0:-1])])[::-1]
+        in_order = np.array_equal(places @ radix, np.arange(len(self.actions)))
+        return values if in_order and len(self.actions) == np.prod([len(v) for v in values]) else None
+
+    def at_most(self, wanted: Rows) -> NDArray[np.int64]:
+        """[N] the number of the action that is at most what is wanted [N, m], part by part; else the nearest."""
+        if self.action_axes is None:
+            away = ((wanted[:, None, :] - self.actions[None]) ** 2).sum(axis=2)
+            return np.asarray(away.argmin(axis=1))
+        index = np.zeros(len(wanted), np.int64)
+        for i, values in enumerate(self.action_axes):
+            place = np.searchsorted(values, wanted[:, i] + 1e-9, side="right") - 1
+            index = index * len(values) + np.maximum(place, 0)
+        return index
+
+    @cached_property
+    def neighbours(self) -> NDArray[np.int64]:
+        """[A, B] the actions nearest to each, itself first."""
+        A, B = len(self.actions), min(len(self.actions), 3 if len(self.free_parts) == 1 else 9)
+        spread = np.maximum(np.ptp(self.actions, axis=0), 1e-300) / [len(np.unique(c)) for c in self.actions.T]
+        scaled = self.actions / spread
+        found = np.empty((A, B), np.int64)
+        for i in range(A):
+            found[i] = np.argsort(((scaled - scaled[i]) ** 2).sum(axis=1), kind="stable")[:B]
+        return found
+
+    def existing(self, h: int, s: Rows, a: Rows) -> Rows:
+        """[N, m] actions, each replaced by the nearest that exists where it does not."""
+        wrong = np.flatnonzero(~self.allows(h, s, a))
+        if not len(wrong):
+            return a
+        if self.continuous:
+            raise ValueError(f"action {a[wrong[0]]} does not exist in state {s[wrong[0]]}; write f so that all do")
+        a = np.array(a)
+        for i in wrong:
+            there = self.allows(h, np.repeat(s[i : i + 1], len(self.actions), axis=0), self.actions)
+            if not there.any():
+                raise ValueError(f"no action exists in state {s[i]}; correct allowed")
+            away = np.where(there, ((self.actions - a[i]) ** 2).sum(axis=1), np.inf)
+            a[i] = self.actions[away.argmin()]
+        return a

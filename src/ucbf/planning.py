@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, integers, numbers, whole
 from ucbf.disturbance import Disturbance
+from ucbf.induction import Large, is_large, is_sparse
 from ucbf.kernels.types import Mechanics
-from ucbf.large import Large, is_large, is_sparse
 from ucbf.mechanics import raw_starts
 from ucbf.system import System
 from ucbf.units import following
@@ -282,14 +283,20 @@ def endless_mix(
     ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
         days = zip(systems, ahead, laws, strict=True)
-        renewed = follow @ np.stack([plan(system.replace(terminal=worth), law).v[0] for system, worth, law in days])
+        renewed = follow @ np.stack([plan(ending_with(system, worth), law).v[0] for system, worth, law in days])
         if discount == 1:
             renewed += ahead[0, zero] - renewed[0, zero]
         moved = float(np.abs(renewed - ahead).max())
         ahead = (ahead + renewed) / 2 if discount == 1 else renewed
         if moved <= tolerance * max(float(np.ptp(renewed)), 1e-300):
             break
-    return [system.replace(terminal=worth) for system, worth in zip(systems, ahead, strict=True)]
+    return [ending_with(system, worth) for system, worth in zip(systems, ahead, strict=True)]
+
+
+def ending_with(system: System, worth: NDArray[np.float64]) -> System:
+    """The system with another terminal reward: [S], with contexts [E S]."""
+    E = system.n_contexts
+    return system.replace(terminal=worth if E == 1 else worth.reshape(E, -1))
 
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
@@ -334,9 +341,25 @@ def gain(world: World, policy: ArrayLike) -> float:
 
 def worth(world: World, policy: ArrayLike) -> float:
     """What a policy is worth from the world's first state on: its value, or its average reward in the long run."""
-    if world.system.horizon is None and world.system.discount == 1:
-        return gain(world, policy)
-    return float(world.start @ evaluate(world, policy)[0])
+    return worths(world, [policy])[0]
+
+
+def worths(world: World, policies: Sequence[ArrayLike]) -> list[float]:
+    """The same of many policies."""
+    from ucbf.kernels import backward
+
+    _check_world(world)
+    system = world.system
+    if system.horizon is None and system.discount == 1:
+        return [gain(world, policy) for policy in policies]
+    if system.horizon is None:
+        return [float(world.start @ evaluate(world, policy)[0]) for policy in policies]
+    arena, v, found = arena_of(system, world.law), np.empty((system.n_steps + 1, system.n_states)), []
+    v[-1] = system.terminal
+    for policy in policies:
+        backward.evaluate(arena, checked_policy(system, policy), v, system.n_steps - 1)
+        found.append(float(world.start @ v[0]))
+    return found
 
 
 def lowest_best(q: NDArray[np.float64]) -> NDArray[np.int64]:

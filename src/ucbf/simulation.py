@@ -89,7 +89,8 @@ def simulate(
     draw = world.drawing(seed)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted, v = np.array(agent.policy), np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
+    acted = np.array(agent.policy if agent.compiled is None else agent.compiled.policy)
+    v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)
     at, now = np.array(begin), np.zeros(3)
@@ -112,7 +113,7 @@ def simulate(
             _play(agent, played, draws, part)
         else:
             _play_between(agent, played, starts, drawn, part)
-        done = part.stop
+        switched[0], done = False, part.stop  # there was none before the first
         took = max(time.perf_counter() - begun, 1e-9)
         block = max(1, min(4 * block, int(block * BLOCK_SECONDS / took)))
         stopped = done in stops and stops[done]()

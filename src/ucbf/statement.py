@@ -71,7 +71,10 @@ def read_box(boundary: Any, low: Any, high: Any, points: Any, disturbance_range:
         )
     n = np.array([int(b - a + 1) if n is None else n for a, b, n in zip(first, last, counts, strict=True)])
     if float(np.prod(n.astype(float))) > LARGEST_TABLE:
-        raise ValueError(f"a lattice of {' x '.join(map(str, n))} points is too large; take a coarser one")
+        raise ValueError(
+            f"a lattice of {' x '.join(map(str, n))} points is too large; take a coarser one, or fit values without a "
+            "table: ucbf.LargeSystem, or a preset's .large"
+        )
     wraps = np.array([rule == "wrap" for rule in rules])
     spacing = np.where(is_whole, 1.0, (last - first) / np.where(wraps | (n == 1), n, n - 1))
     if is_whole.all():
@@ -276,8 +279,9 @@ def read_lag(system: System, lag: int, given: Callable[..., Any] | None) -> dict
 
 
 def read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
-    """[S] the terminal reward, the same in every context."""
-    return frozen(np.tile(_read_terminal(system, given), system.n_contexts))
+    """[E S] the terminal reward; the same in every context unless a table [E, S] is given."""
+    table = _read_terminal(system, given)
+    return frozen(np.tile(table, system.n_contexts) if table.ndim == 1 else table.ravel())
 
 
 def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
@@ -298,8 +302,10 @@ def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
         raise TypeError(f"terminal is {given!r:.60}; on continuous axes it must be a function of states")
     else:
         table = payments(system, "terminal", given)
-    if table.shape != (system.space.n_states,):
-        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(system.space.n_states,)}")
+    S, E = system.space.n_states, system.n_contexts
+    if table.shape != (S,) and (E == 1 or table.shape != (E, S)):
+        by_context = f", or [E, S] = {(E, S)}" if E > 1 else ""
+        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(S,)}{by_context}")
     return table
 
 

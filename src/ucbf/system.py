@@ -593,7 +593,7 @@ class System:
             "f": self._with_contexts(distinct_steps(self.f)),
             "reward": self._with_contexts(distinct_steps(self.reward)),
             "landing": None if self.landing is None else distinct_steps(self.landing),
-            "terminal": None if self.horizon is None else self.terminal[: self.space.n_states],
+            "terminal": None if self.horizon is None else self._with_contexts(self.terminal[None])[0],
             "allowed": self._with_contexts(distinct_steps(self.allowed)),
         }
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import frozen, sealed
+from ucbf.induction import Best, is_large, ranges
 from ucbf.kernels.types import Mechanics
-from ucbf.large import Best, is_large, ranges
 from ucbf.spaces import sliding
 from ucbf.system import System
 

@@ -269,7 +269,13 @@ class CompiledAgent(Agent):
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
         with self.lock:
-            loop.run_renewal(self.told, self.learner)
+            if self._has_news:
+                loop.run_renewal(self.told, self.learner)
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether there may be something to renew: for learners that plan, anything seen since the last plan."""
+        return bool(self.learner.stale[0]) if hasattr(self.learner, "stale") else False
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:

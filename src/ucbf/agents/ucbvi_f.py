@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ucbf.agents.fitted import FittedUCBVIf
 from ucbf.agents.informed import InformedAgent
 from ucbf.certificates import FORMS, Certificate, Evidence, certify, checked_start
 from ucbf.checks import one_of, real, whole
 from ucbf.credible import gaps_drawn
 from ucbf.disturbance import Disturbance
+from ucbf.induction import Large, is_large
 from ucbf.kernels import planned, watch
 from ucbf.kernels.endless import SETTLED, AtOnce, End, Late, NoEnd
 from ucbf.kernels.seen import Seen
-from ucbf.large import Large, is_large
+from ucbf.large import LargeSystem
 from ucbf.laws import Counts, Law, make_law
 from ucbf.models import Model
 from ucbf.named import of_prefix, with_prefix
@@ -50,6 +52,9 @@ class UCBVIf(InformedAgent):
         A distribution that is believed before anything is seen, and how many episodes that belief is worth.
     estimator, renewal, eta
         :class:`ucbf.agents.informed.InformedAgent`.
+    values
+        For a :class:`ucbf.LargeSystem`: "fitted", or a dictionary of options of the fit. What is made is then a
+        :class:`ucbf.agents.fitted.FittedUCBVIf`, and no other parameter is taken.
 
     References
     ----------
@@ -60,6 +65,12 @@ class UCBVIf(InformedAgent):
     plans = True
     pays_late = True
     averaged = "ahead"
+
+    def __new__(cls, system: Any = None, *, values: Any = None, **params: Any) -> Any:
+        """An agent with tables; where values are fitted, or the system is a LargeSystem, one without."""
+        if values is None and not isinstance(system, LargeSystem):
+            return super().__new__(cls)
+        return FittedUCBVIf(system, values="fitted" if values is None else values, **params)
 
     def __init__(
         self,

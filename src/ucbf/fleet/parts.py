@@ -51,10 +51,19 @@ def checked_costs(preset: Preset | None, given: Any, n_items: int | None) -> tup
 
 
 def parts_of(system: System, preset: Preset | None, names: tuple[str, ...], costs: Floats) -> Parts:
-    """What all items pay, and what a cost of 1 adds, found by asking the preset."""
+    """What all items pay, and what a cost of 1 adds; kept for the next items of this preset."""
     if preset is None or not names:
         m = system.mechanics
         return Parts(m.reward[None], m.landing[None], m.terminal[None])
+    kept: dict[tuple[str, ...], Parts] = vars(preset).setdefault("_parts_of_costs", {})  # beside its system
+    if names not in kept:
+        kept[names] = _asked(preset, names)
+    _check_linear(preset, names, costs, kept[names])
+    return kept[names]
+
+
+def _asked(preset: Preset, names: tuple[str, ...]) -> Parts:
+    """The same, by asking the preset for one cost after the other."""
     nothing = dict.fromkeys(names, 0.0)
     asked = [nothing, *({**nothing, name: 1.0} for name in names)]
     tables = [preset.replace(**one).system.mechanics for one in asked]
@@ -64,9 +73,7 @@ def parts_of(system: System, preset: Preset | None, names: tuple[str, ...], cost
     for table in parts:
         table[1:] -= table[0]
     parts[0][0][~exists] = -np.inf
-    found = Parts(*(np.ascontiguousarray(table) for table in parts))
-    _check_linear(preset, names, costs, found)
-    return found
+    return Parts(*(np.ascontiguousarray(table) for table in parts))
 
 
 def _check_linear(preset: Preset, names: tuple[str, ...], costs: Floats, parts: Parts) -> None:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ucbf.kernels.jit import compiled, inlined, unsigned
+from ucbf.kernels.jit import compiled, inlined, signed, unsigned
 from ucbf.kernels.models import may_change, value_pairs, with_ahead
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -15,6 +16,7 @@ BLOCK = 512  # after-states
 SPARSE = 64  # after-states for each state
 
 
+@packed
 class Arena(NamedTuple):
     """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
 
@@ -121,16 +123,27 @@ def take_best(
 
     e: the context whose states are meant
     """
-    f, r, changed = min(h, len(m.after) - 1), min(h, len(m.reward) - 1), False
-    for s in range(e * m.n_states, (e + 1) * m.n_states):
-        best, best_a = -np.inf, 0
-        for a in range(m.after.shape[2]):
-            q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, h)
+    f, r, changed = unsigned(min(h, len(m.after) - 1)), unsigned(min(h, len(m.reward) - 1)), False
+    row, A = unsigned(h), unsigned(m.after.shape[2])
+    for s in range(unsigned(e * m.n_states), unsigned((e + 1) * m.n_states)):
+        # Even and odd actions by themselves: each comparison waits for the one before.
+        best, best_a, odd, odd_a = -np.inf, unsigned(0), -np.inf, unsigned(1)
+        for a in range(unsigned(1), A, unsigned(2)):
+            q = with_ahead(m, model, weight * m.reward[r, s, a - unsigned(1)], h, f, s, a - unsigned(1), ahead, row)
             if q > best:
-                best, best_a = q, a
-        value[h, s] = min(cap, best + bonus)
+                best, best_a = q, a - unsigned(1)
+            q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, row)
+            if q > odd:
+                odd, odd_a = q, a
+        if A % unsigned(2) == 1:
+            q = with_ahead(m, model, weight * m.reward[r, s, A - unsigned(1)], h, f, s, A - unsigned(1), ahead, row)
+            if q > best:
+                best, best_a = q, A - unsigned(1)
+        if odd > best or (odd == best and odd_a < best_a):
+            best, best_a = odd, odd_a
+        value[row, s] = min(cap, best + bonus)
         if act:
-            changed |= keep_best(policy, h, s, best_a)
+            changed |= keep_best(policy, row, s, signed(best_a))
     return changed
 
 

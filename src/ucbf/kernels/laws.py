@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.kernels.jit import by_type, compiled, inlined
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -24,6 +25,7 @@ add_censored = by_type(1)
 believe = by_type(0, merged=False)
 
 
+@packed
 class Given(NamedTuple):
     """A distribution that Python writes."""
 
@@ -45,6 +47,7 @@ def given_believe(law: Given, curious: bool) -> None:
     """Nothing to do: it is written in Python."""
 
 
+@packed
 class Counts(NamedTuple):
     """How often each disturbance was seen, censored ones too. L is H, or 1 if steps are pooled."""
 
@@ -203,6 +206,7 @@ def self_consistent(known: Counts, row: int) -> None:
             break
 
 
+@packed
 class Sets(NamedTuple):
     """How often each disturbance was seen, and each set of which a transition said only that W was one of it."""
 

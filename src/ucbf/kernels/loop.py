@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
 from ucbf.kernels.endless import evaluate as evaluate_endless
 from ucbf.kernels.endless import worth
-from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.jit import compiled, inlined, inner
 from ucbf.kernels.learners import learn, renew, update
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, explain, raw_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
+@packed
 class Draws(NamedTuple):
     """What befalls K episodes, drawn before the first."""
 
@@ -45,7 +47,7 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
     return collected
 
 
-@compiled
+@inner
 def episode(
     arena: Arena,
     policy: Ints,
@@ -133,7 +135,7 @@ def run_on(
         changed = update(told, learner, explain(told, h, s, a, at[0], measured, draws.censored), whole)
 
 
-@compiled
+@inner
 def gap_without_end(arena: Arena, policy: Ints, v: Floats, now: Floats) -> float:
     """How much less a policy is worth than the best; v: [H+1, S], from where the last one ended. now: as of run_on."""
     evaluate_endless(arena, policy, v, now[1], int(now[2]))

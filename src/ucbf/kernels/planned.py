@@ -10,11 +10,13 @@ from ucbf.kernels.jit import compiled, inlined
 from ucbf.kernels.laws import add, add_censored, believe
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, refit
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
 
 
+@packed
 class UCBVIfState(NamedTuple):
     """Q_h(s, a) = r_h(s, a) + ahead_h(f(s, a)), planned with what is known of W and of f."""
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
-from ucbf.planning import lowest_best, worth
+from ucbf.large import LargeSystem
+from ucbf.planning import lowest_best, worths
 from ucbf.policies import Policy
 from ucbf.rule_reading import Words
 from ucbf.rules import certainty_equivalent, myopic
@@ -30,7 +31,7 @@ def _on_first_axis(amount: Any, axes: int) -> list[Any]:
 
 def best_policy(world: World, policies: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The policy [H, S] with the highest value, averaged over the first state."""
-    return max(policies, key=lambda policy: worth(world, policy))
+    return policies[int(np.argmax(worths(world, policies)))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +114,9 @@ class Preset(Parameters):
     @cached_property
     def system(self) -> System:
         """What a learner is told."""
-        low, high = (int(x) for x in self.to_units(self.amount_range))
-        # W has the same range for every profile, so that what is known of W around one profile serves another.
-        ends = (low - high, high - low) if self.has_profile else sorted((self.sign * low, self.sign * high))
+        ends = self._disturbance_ends
         arguments = {"boundary": "clip", **self.mechanics()}
+        arguments.pop("compiled", None)  # of what is too large for a table
         axes = arguments.pop("raw_axes", None)  # of a box: the amount acts on the first
         if self.horizon is None:
             arguments.pop("terminal", None)
@@ -127,6 +127,38 @@ class Preset(Parameters):
             discount=self.discount,
             disturbance_range=tuple(end if axes is None else _on_first_axis(end, axes) for end in ends),
         )
+
+    @property
+    def _disturbance_ends(self) -> tuple[int, int]:
+        """The least and the largest W."""
+        low, high = (int(x) for x in self.to_units(self.amount_range))
+        if self.has_profile:  # the same for every profile, so that what is known of W around one serves another
+            return low - high, high - low
+        return min(self.sign * low, self.sign * high), max(self.sign * low, self.sign * high)
+
+    @cached_property
+    def large(self) -> LargeSystem:
+        """What a learner is told, without listing the states: for pipelines and ages that no table can hold."""
+        arguments = self.mechanics()
+        axes = arguments.pop("raw_axes", None)
+        if axes is None:
+            raise ValueError(
+                f"the states of this {type(self).__name__} are on a line, and a table holds them: use its .system"
+            )
+        if self.period != 1 or self.has_profile:
+            raise ValueError(
+                f"period is {self.period}, profile {self.profile!r:.40}; values are fitted where all steps are alike: "
+                "leave both out"
+            )
+        if self.horizon is None:
+            arguments.pop("terminal", None)
+        ends = tuple(_on_first_axis(end, axes) for end in self._disturbance_ends)
+        return LargeSystem(**arguments, horizon=self.horizon, discount=self.discount, disturbance_range=ends)
+
+    def large_law(self, law: Disturbance) -> Disturbance:
+        """The distribution of W, as rows, given that of the amount in multiples of ``unit``: for ``large``."""
+        law = self.disturbance_distribution(law)
+        return Disturbance(law.pmf, values=[_on_first_axis(w, self.large.n_raw) for w in law.values])
 
     @property
     def is_line(self) -> bool:
@@ -195,11 +227,13 @@ class Preset(Parameters):
 
         Needed where W was measured around one profile and is used around another.
         """
-        if not self.has_profile:
-            return law
+        return at_values(law, self.nearest_possible(law.values, self._expected_column)) if self.has_profile else law
+
+    def nearest_possible(self, w: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[np.int64]:
+        """W, moved to where its amount is possible. expected: the profile of its step, in multiples of ``unit``."""
         low, high = self.to_units(self.amount_range)
-        amounts = np.clip(self.sign * law.values + self._expected_column, low, high)
-        return at_values(law, self.sign * (amounts - self._expected_column))
+        moved: NDArray[np.int64] = self.sign * (np.clip(self.sign * w + expected, low, high) - expected)
+        return moved
 
     @property
     def expected_amount(self) -> NDArray[np.int64]:

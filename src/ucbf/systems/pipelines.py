@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.kernels.stores import Pipeline
+
 Rows = NDArray[np.int64]
 
 
@@ -87,7 +89,23 @@ class Store:
             "high": high,
             "actions": orders,
             "raw_axes": L + 1,
+            "compiled": self._compiled(),
         }
+
+    def _compiled(self) -> Pipeline:
+        """The same for kernels, with money for one unit."""
+        u, spent = self.unit, np.zeros(self.orders.max(axis=0) + 1)
+        spent[self.orders[:, 0], self.orders[:, 1]] = self.spent
+        return Pipeline(
+            fast=-1 if self.fast_lead_time is None else self.fast_lead_time,
+            capacity=self.capacity,
+            backlog=self.backlog,
+            price=self.price * u,
+            holding=self.holding * u,
+            storage=self.storage * u,
+            penalty=self.penalty * u,
+            spent=spent,
+        )
 
     # -- stock that ages --------------------------------------------------------------------------
 

@@ -1,0 +1,137 @@
+"""Many paths at once: disturbances drawn beforehand, and what a rule earns on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucbf.disturbance import Disturbance, invert
+from ucbf.large import LargeSystem, Rows
+
+Rule = Callable[[int, Rows], Rows]  # from the step and states [N, d] to actions [N, m]
+
+WEIGHED = 24  # so many values of W, or fewer, are all weighed
+DRAWN = 4  # of more, so many of the others are drawn for every state
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean that was estimated by simulation, and its standard error."""
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.error:.4f}"
+
+
+class Outcomes:
+    """The distribution of W, the same at every step, as rows.
+
+    Parameters
+    ----------
+    system
+        Where W acts.
+    law
+        Of rows [k] of W; numbers are taken to move the first coordinate of f.
+    """
+
+    def __init__(self, system: LargeSystem, law: Disturbance) -> None:
+        if not isinstance(law, Disturbance):
+            raise TypeError(f"law is {law!r:.60}; give a ucbf.Disturbance of W")
+        if len(law.pmf) > 1 or law.n_contexts > 1:
+            raise ValueError(
+                f"law has {len(law.pmf)} rows; values are fitted with one distribution for all steps: give [n]"
+            )
+        possible = np.flatnonzero(law.pmf[0])
+        self.pmf: NDArray[np.float64] = law.pmf[0][possible]
+        values = law.values[possible]
+        if law.is_line:
+            values = np.concatenate([values[:, None], np.zeros((len(values), system.n_raw - 1), values.dtype)], axis=1)
+        if values.shape[1] != system.n_raw:
+            raise ValueError(f"law has rows of {values.shape[1]} numbers, and f of {system.n_raw}; give one for each")
+        self.values: Rows = values.astype(np.int64) if (values == np.rint(values)).all() else values
+        order = np.lexsort(self.values.T[::-1])  # so that strata are of neighbours
+        self.values, self.pmf = self.values[order], self.pmf[order]
+
+    def draw(self, rng: np.random.Generator, *shape: int) -> Rows:
+        """[..., k] independent draws."""
+        return self.values[invert(self.pmf, rng.random(shape))]
+
+    def paths(self, rng: np.random.Generator, n: int, steps: int) -> Rows:
+        """[n, steps, k] paths spread evenly over all that may happen (Sobol points, scrambled)."""
+        from scipy.stats import qmc
+
+        points = qmc.Sobol(steps, seed=rng).random(n)
+        return self.values[invert(self.pmf, points)]
+
+    def around(self, rng: np.random.Generator, n: int, most: int = WEIGHED) -> tuple[Rows, NDArray[np.float64]]:
+        """[n, M, k] disturbances for each of n states, and their weights [M], with which means are right on average.
+
+        All, if they are few. Else the most likely, each with its probability, and a few of the others, drawn evenly;
+        where no few are likely, all are drawn.
+        """
+        if len(self.pmf) <= most:
+            return np.broadcast_to(self.values, (n, *self.values.shape)), self.pmf
+        likely = np.sort(np.argsort(-self.pmf)[:most])
+        rest = np.array(self.pmf)
+        rest[likely] = 0
+        left, drawn = float(rest.sum()), DRAWN
+        if left > 0.1:
+            likely, rest, left, drawn = likely[:0], self.pmf, 1.0, most
+        u = (np.arange(drawn) + rng.random((n, drawn))) / drawn
+        exact = np.broadcast_to(self.values[likely], (n, len(likely), self.values.shape[1]))
+        weights = np.concatenate([self.pmf[likely], np.full(drawn, left / drawn)])
+        return np.concatenate([exact, self.values[invert(rest / left, u)]], axis=1), weights
+
+
+def middle(system: LargeSystem, n: int) -> Rows:
+    """[n, d] the state nearest to zero, n times: where an empty store begins."""
+    first = np.clip(np.zeros(system.n_axes), system.low, system.high)
+    return np.repeat((first.astype(np.int64) if system.whole_states else first)[None], n, axis=0)
+
+
+def walk(system: LargeSystem, rule: Rule, s: Rows, w: Rows, first: int = 0) -> tuple[NDArray[np.float64], Rows]:
+    """What a rule earns [N, T] from states [N, d] on disturbances [N, T, k], and where it ends [N, d]."""
+    earned = np.empty(w.shape[:2])
+    for t in range(w.shape[1]):
+        h = first + t if system.horizon is not None else 0
+        earned[:, t], s = system.step(h, s, rule(h, s), w[:, t])
+    return earned, s
+
+
+def measured(
+    system: LargeSystem,
+    law: Disturbance,
+    rule: Rule,
+    *,
+    start: Any = None,
+    chains: int = 400,
+    steps: int = 1000,
+    warm_up: int = 200,
+    seed: int = 0,
+) -> Estimate:
+    """What a rule earns, by plain simulation: a step in the long run, or in an episode, or discounted.
+
+    start: [d] the first state; the one nearest to zero if None
+    chains, steps, warm_up: how many paths, how many steps of each count, and how many before (without an end)
+    """
+    outcomes, rng = Outcomes(system, law), np.random.default_rng(seed)
+    s = middle(system, chains) if start is None else np.repeat(np.asarray(start)[None], chains, axis=0)
+    if system.horizon is not None:
+        earned, s = walk(system, rule, s, outcomes.draw(rng, chains, system.horizon))
+        weights = system.discount ** np.arange(system.horizon)
+        totals = earned @ weights + system.discount**system.horizon * system.ended(s)
+    elif system.discount < 1:
+        steps = int(np.ceil(np.log(1e-4) / np.log(system.discount)))
+        earned, _ = walk(system, rule, s, outcomes.draw(rng, chains, steps))
+        totals = earned @ system.discount ** np.arange(steps)
+    else:
+        _, s = walk(system, rule, s, outcomes.draw(rng, chains, warm_up))
+        earned, _ = walk(system, rule, s, outcomes.draw(rng, chains, steps))
+        totals = earned.mean(axis=1)
+    return Estimate(float(totals.mean()), float(totals.std(ddof=1) / np.sqrt(chains)))

@@ -1,0 +1,387 @@
+"""Values that are fitted: LargeSystem, and ucbf.values."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import ucbf
+from ucbf import values
+from ucbf.kernels.jit import source
+from ucbf.kernels.stores import look_ahead
+from ucbf.systems import Inventory
+from ucbf.values.ahead import Ahead
+from ucbf.values.choosing import best_actions
+from ucbf.values.paths import Outcomes, middle, walk
+from ucbf.values.up_to import UpTo, imitated
+
+
+def puterman():
+    """Puterman, 3.2.2: lost sales, capacity 3, act first; order 4 + 2u, holding 1 on s + a, revenue 8 a unit sold."""
+    system = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None],
+        lambda s, a: -4.0 * (a > 0) - 2.0 * a - (s[:, 0] + a) + 8.0 * (s[:, 0] + a),
+        horizon=3,
+        boundary="clip",
+        low=[0],
+        high=[3],
+        actions=np.arange(4),
+        landing=lambda z: -8.0 * np.maximum(z[:, 0], 0),
+        allowed=lambda s, a: s[:, 0] + a <= 3,
+    )
+    return system, ucbf.Disturbance([0.25, 0.5, 0.25], low=-2)
+
+
+def lost_sales(lead_time=2, penalty=4.0, **more):
+    pmf = stats.poisson(5).pmf(np.arange(19))
+    demand = ucbf.Disturbance(pmf / pmf.sum())
+    shop = Inventory(
+        lead_time=lead_time, penalty=penalty, horizon=None, capacity=40, max_order=15, max_demand=18, price=0,
+        unit_cost=0, holding=1, **more,
+    )  # fmt: skip
+    return shop.large, shop.large_law(demand)
+
+
+# -- the system -----------------------------------------------------------------------------------
+
+
+def test_a_step_by_hand_of_a_store_with_orders_under_way():
+    shop = Inventory(
+        lead_time=3, horizon=None, capacity=9, max_order=4, max_demand=6, price=7, unit_cost=2, order_cost=3,
+        holding=0.5, storage=0.25, penalty=11,
+    )  # fmt: skip
+    large = shop.large
+    assert (large.n_axes, large.n_raw, large.horizon) == (3, 4, None)
+    s, a, w = np.array([[5, 2, 1], [1, 4, 0]]), np.array([[3, 0], [0, 0]]), np.array([[-4, 0, 0, 0], [-3, 0, 0, 0]])
+    earned, then = large.step(0, s, a, w)
+    # 5 on the shelf, 4 sold: 4·7 - 1·0.5 - 5·0.25 - (3 + 3·2); then 1 + 2 on the shelf
+    # 1 on the shelf, 3 wanted: 1·7 - 2·11 - 1·0.25; then 0 + 4
+    assert earned.tolist() == [17.25, -15.25]
+    assert then.tolist() == [[3, 1, 3], [4, 0, 0]]
+
+
+def test_a_large_system_says_what_is_wrong():
+    one = {"horizon": None, "boundary": "clip", "low": [0, 0], "high": [3, 3]}
+    with pytest.raises(ValueError, match="sums|alone"):
+        ucbf.LargeSystem(lambda s, a: s + a[:, None], lambda s, a: np.full(len(s), s.sum()), actions=[0, 1], **one)
+    with pytest.raises(TypeError, match="action_low"):
+        ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, **one)
+    with pytest.raises(ValueError, match="boundary as a function"):
+        ucbf.LargeSystem(lambda s, a: s[:, :1], lambda s, a: a, actions=[0, 1], **one)
+    strict = ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, actions=[0, 1], **{**one, "boundary": "strict"})
+    with pytest.raises(ValueError, match="outside"):
+        strict.met(np.array([[4, 0]]))
+    with pytest.raises(ValueError, match="table holds them"):
+        assert Inventory().large
+
+
+# -- looking ahead ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("second", [{}, {"fast_cost": 9.0, "fast_lead_time": 0, "max_fast": 3, "backlog": 4},
+                                    {"fast_cost": 9.0, "fast_lead_time": 1, "max_fast": 3, "backlog": 4}])  # fmt: skip
+def test_the_kernel_follows_a_store_as_its_functions_do(second):
+    shop = Inventory(
+        lead_time=3, horizon=None, capacity=12, max_order=6, pack=2, max_demand=5, price=7, unit_cost=2, order_cost=3,
+        holding=0.5, storage=0.25, penalty=11, **second,
+    )  # fmt: skip
+    system, law = shop.large, shop.large_law(ucbf.Disturbance([0.1, 0.2, 0.3, 0.2, 0.1, 0.1]))
+    rng, m = np.random.default_rng(3), system.n_parts
+    weights = rng.uniform(0.2, 1, (m, 3)) * (system.action_high > 0)[:, None]
+    rule = UpTo(system, np.array([11.0, 4.0]) * (system.action_high > 0), weights, np.array([5.0, 2.0]), np.zeros(2))
+    outcomes = Outcomes(system, law)
+    ahead = Ahead(system, rule, outcomes, outcomes.paths(rng, 16, 6))
+    s = rng.integers([0, 0, 0], [9, 5, 5], (20, 3))
+    a = system.existing(0, s, system.actions[rng.integers(len(system.actions), size=20)])
+    found = ahead.rewards(s, a)
+    for n in range(20):  # by the functions: expected landing, then the path's disturbance
+        for k in range(16):
+            state, act = s[n : n + 1], a[n : n + 1]
+            for j in range(6):
+                x = system.after(0, state, act)
+                expected = outcomes.pmf @ system.landed(0, x + outcomes.values)
+                found[n, j] -= (system.paid(0, state, act)[0] + expected) / 16
+                state = system.met(x + ahead.paths[k, j])
+                act = rule(0, state)
+    assert np.abs(found).max() < 1e-9
+    one, two = np.zeros((20, 6)), np.zeros((20, 6))
+    told = (system.compiled, ahead.levels, ahead.shelf_earns, s, a.astype(np.int64), ahead.paths[:, :, 0].copy())
+    look_ahead(*told, one)
+    source(look_ahead)(*told, two)
+    assert np.array_equal(one, two)
+
+
+def test_functions_are_followed_where_nothing_is_compiled():
+    system, law = lost_sales(lead_time=3)
+    system.compiled = None
+    outcomes = Outcomes(system, law)
+    rule = UpTo(system, np.array([20.0, 0]), np.array([[1.0] * 3, [0.0] * 3]), np.array([7.0, 0]), np.zeros(2))
+    paths = outcomes.paths(np.random.default_rng(0), 8, 5)
+    s, a = np.array([[6, 5, 4], [0, 3, 9]]), np.array([[3, 0], [7, 0]])
+    found = Ahead(system, rule, outcomes, paths).rewards(s, a)
+    for n in range(2):
+        earned = [walk(system, lambda h, x: rule(h, x), *_first(system, s[n], a[n], w)) for w in paths]
+        assert found[n, 1:] == pytest.approx(np.mean([e[0][0] for e in earned], axis=0))
+
+
+def _first(system, s, a, w):
+    """Where an action leads, and the disturbances that are left."""
+    return system.step(0, s[None], a[None], w[:1])[1], w[None, 1:]
+
+
+# -- disturbances -----------------------------------------------------------------------------------
+
+
+def test_disturbances_around_states_are_weighed_rightly():
+    system, _ = lost_sales()
+    pmf = stats.geom(0.15).pmf(np.arange(1, 60))
+    law = ucbf.Disturbance(pmf / pmf.sum(), low=-58)
+    outcomes = Outcomes(system, law)
+    w, weight = outcomes.around(np.random.default_rng(0), 4000)
+    assert weight.sum() == pytest.approx(1)
+    means = w[:, :, 0] @ weight
+    assert means.mean() == pytest.approx(law.mean(), abs=4 * means.std() / np.sqrt(4000))
+    assert means.std() < 0.5  # one draw: 6.1
+    few = Outcomes(system, ucbf.Disturbance([0.5, 0.25, 0.25], low=-2))
+    w, weight = few.around(np.random.default_rng(0), 2)
+    assert (w[1, :, 0].tolist(), weight.tolist()) == ([-2, -1, 0], [0.5, 0.25, 0.25])
+
+
+# -- rules ------------------------------------------------------------------------------------------
+
+
+def test_a_rule_orders_up_to_its_level_by_hand():
+    system, _ = lost_sales(lead_time=3)
+    rule = UpTo(
+        system, np.array([12.5, 0]), np.array([[1.0, 1.0, 0.5], [0.0] * 3]), np.array([6.0, 0]), np.array([2.0, 0])
+    )
+    # 12.5 - (3 + 2 + 2) = 5.5 -> 5; 12.5 - 1 - 0.5 = 11 -> 6; 12.5 - 12 = 0.5 < 2 -> 0
+    assert rule(0, np.array([[3, 2, 4], [1, 0, 1], [12, 0, 0]]))[:, 0].tolist() == [5, 6, 0]
+
+
+def test_the_search_finds_the_newsvendor():
+    pmf = stats.poisson(6).pmf(np.arange(25))
+    system = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=1, boundary="clip", low=[0], high=[40],
+        actions=np.arange(41), landing=lambda z: -np.maximum(z[:, 0], 0) - 4.0 * np.maximum(-z[:, 0], 0),
+        allowed=lambda s, a: s[:, 0] + a <= 40,
+    )  # fmt: skip
+    law = ucbf.Disturbance(pmf[::-1] / pmf.sum(), low=-24)
+    rule, worth = values.search(system, law, kind="base-stock", chains=20_000)
+    assert rule.level[0] == 8
+    assert worth == pytest.approx(-3.5701, abs=0.08)
+
+
+def test_a_linear_rule_is_found_again_from_what_it_does():
+    system, _ = lost_sales(lead_time=3)
+    rule = UpTo(system, np.array([15.0, 0]), np.array([[0.4, 0.6, 0.9], [0.0] * 3]), np.array([9.0, 0]), np.zeros(2))
+    s = np.random.default_rng(0).integers(0, 12, (3000, 3))
+    again = imitated(system, s, rule(0, s))
+    assert again.weights[0] == pytest.approx(rule.weights[0], abs=0.03)
+    assert (again(0, s)[:, 0] == rule(0, s)[:, 0]).mean() > 0.9
+
+
+# -- choosing ---------------------------------------------------------------------------------------
+
+
+def test_continuous_and_many_actions_are_climbed_to_the_best():
+    plain = {"horizon": None, "boundary": "clip", "low": [0], "high": [1]}
+    smooth = ucbf.LargeSystem(
+        lambda s, a: s, lambda s, a: np.zeros(len(s)), action_low=[0, -1], action_high=[4, 1], **plain
+    )
+    s = np.array([[0.0], [1.0]])
+
+    def worth(s, a):
+        return -((a[:, 0] - 1 - s[:, 0]) ** 2) - 2 * (a[:, 1] - 0.3) ** 2 + 0.5 * a[:, 0] * a[:, 1]
+
+    found, value = best_actions(smooth, 0, s, np.zeros((2, 2)), worth)
+    grid = np.stack(np.meshgrid(np.linspace(0, 4, 401), np.linspace(-1, 1, 201)), axis=-1).reshape(-1, 2)
+    for i in range(2):
+        assert value[i] > worth(np.repeat(s[i : i + 1], len(grid), axis=0), grid).max() - 2e-3
+    assert value == pytest.approx(worth(s, found))
+    many = ucbf.LargeSystem(lambda s, a: s, lambda s, a: np.zeros(len(s)), actions=np.arange(100), **plain)
+    found, _ = best_actions(many, 0, s, np.array([[80], [3]]), lambda s, a: -np.abs(a[:, 0] - 40.4 + s[:, 0]))
+    assert found[:, 0].tolist() == [40, 39]
+
+    def jump(at_zero):  # 60 is worth -25, and 0 is worth at_zero - 60
+        return lambda s, a: -np.abs(a[:, 0] - 60.0) - 25.0 * (a[:, 0] > 0) + at_zero * (a[:, 0] == 0)
+
+    assert best_actions(many, 0, s, np.array([[55], [55]]), jump(30.0))[0][:, 0].tolist() == [60, 60]
+    assert best_actions(many, 0, s, np.array([[55], [55]]), jump(40.0))[0][:, 0].tolist() == [0, 0]
+
+
+# -- with an end ------------------------------------------------------------------------------------
+
+
+def test_with_every_anchor_the_fit_is_the_plan():
+    system, law = puterman()
+    for fit in (values.Hats(), values.Nearest(3)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", values.FitWarning)
+            plan = values.backward_induction(system, law, fit=fit, states=np.arange(4)[:, None])
+        acts, v = plan.chosen(0, np.arange(4)[:, None])
+        assert v == pytest.approx([67 / 16, 129 / 16, 97 / 8, 227 / 16], abs=1e-12)
+        assert acts[:, 0].tolist() == [3, 0, 0, 0]
+        assert plan(1, np.array([[0]]))[0, 0] == 2
+        assert plan.error.max() < 1e-12
+        assert plan.promised == pytest.approx(67 / 16)
+        assert abs(plan.worth.mean - 67 / 16) < 4 * plan.worth.error
+
+
+def test_hats_interpolate_and_never_leave_the_range_of_the_anchors():
+    corners = np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
+    predict = values.Hats().at(corners, np.array([1.0, 3.0, 5.0, 11.0]))
+    # at (1, 1): shares 3/4, 1/4 of x and 1/2, 1/2 of y: (1 + 3)·3/8 + (5 + 11)·1/8
+    assert predict(np.array([[1.0, 1.0], [9.0, -3.0]])).tolist() == [3.5, 5.0]
+    near = values.Nearest(2).at(np.array([[0.0], [3.0], [9.0]]), np.array([1.0, 4.0, 100.0]))
+    assert near(np.array([[1.0], [3.0]])) == pytest.approx([1 * 2 / 3 + 4 / 3, 4.0])
+
+
+def test_a_poor_fit_says_so():
+    system, law = puterman()
+    flat = values.Linear(lambda x: np.ones((len(x), 1)))
+    with pytest.warns(values.FitWarning, match="less than the base|errs by"):
+        values.backward_induction(system, law, fit=flat)
+
+
+def test_any_regressor_may_be_fitted():
+    class Line:
+        def fit(self, X, y):
+            self.w = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y, rcond=None)[0]
+
+        def predict(self, X):
+            return np.column_stack([X, np.ones(len(X))]) @ self.w
+
+    x = np.arange(6.0)[:, None]
+    assert values.Regressor(Line()).at(x, 3 * x[:, 0] + 1)(np.array([[10.0]])) == pytest.approx([31])
+    with pytest.raises(TypeError, match="fit"):
+        values.Regressor(3)
+
+
+# -- without an end ---------------------------------------------------------------------------------
+
+
+def test_lost_sales_are_near_the_optimum_and_judged_rightly():
+    system, law = lost_sales(lead_time=2)
+    found = values.policy_iteration(system, law, samples=300, rounds=2, paths=64)
+    assert -found.worth.mean < 4.3953 * 1.005  # Zipkin 2008, recomputed: 4.3953; best base-stock 4.64
+    assert found.worth.error < 0.02
+    assert found.worth.mean >= found.base_worth.mean
+    plain = values.measured(system, law, found, chains=300, steps=200, warm_up=40)
+    assert abs(plain.mean - found.worth.mean) < 4 * plain.error
+    assert "by simulation" in str(found)
+
+
+@pytest.mark.slow
+def test_what_is_measured_does_not_depend_on_how_good_q_is():
+    system, law = lost_sales(lead_time=2)
+    base = values.search(system, law)[0]
+    found = values.policy_iteration(system, law, base=base, samples=200, rounds=1, paths=16)
+    far = UpTo(system, base.level + 4, base.weights, base.most, base.gap)
+    plain = values.measured(system, law, far, chains=1000, steps=400)
+    judged = found.measured(law, far, samples=4000)
+    assert abs(plain.mean - judged.mean) < 4 * np.hypot(plain.error, judged.error)
+
+
+@pytest.mark.slow
+def test_a_discounted_worth_is_that_of_the_first_state():
+    shop = Inventory(
+        lead_time=2, penalty=4, horizon=None, discount=0.9, capacity=20, max_order=8, max_demand=4, price=0,
+        unit_cost=1, holding=1,
+    )  # fmt: skip
+    demand = ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1])
+    exact = ucbf.optimal(shop.world(demand, start=[0, 0]))
+    found = values.policy_iteration(shop.large, shop.large_law(demand), samples=400, rounds=2, paths=64)
+    best = float(exact.v[0, 0])
+    assert found.worth.mean == pytest.approx(best, abs=4 * found.worth.error + 0.01 * abs(best))
+
+
+def test_nothing_that_loses_to_its_base_is_returned(monkeypatch):
+    system, law = lost_sales(lead_time=2)
+    monkeypatch.setattr("ucbf.values.iteration.RIDGES", (-1.0,))  # equations that are wrong
+    found = values.policy_iteration(system, law, samples=100, rounds=1, paths=8)
+    assert found.worth.mean >= found.base_worth.mean
+
+
+def test_ends_and_no_ends_are_told_apart():
+    system, law = puterman()
+    with pytest.raises(ValueError, match="backward_induction"):
+        values.policy_iteration(system, law)
+    endless, law = lost_sales()
+    with pytest.raises(ValueError, match="policy_iteration"):
+        values.backward_induction(endless, law)
+    with pytest.raises(ValueError, match="one for each"):
+        Outcomes(endless, ucbf.Disturbance(values=[[1, 2, 3, 4, 5, 6]]))
+    assert middle(endless, 2).tolist() == [[0, 0], [0, 0]]
+
+
+# -- an agent ---------------------------------------------------------------------------------------
+
+
+def small_shop():
+    return Inventory(
+        lead_time=2, horizon=None, capacity=12, max_order=5, max_demand=4, price=0, unit_cost=0, holding=1, penalty=9
+    )
+
+
+OPTIONS = {"samples": 100, "rounds": 1, "paths": 16}
+
+
+def test_an_agent_learns_the_law_also_where_the_boundary_hides_it():
+    shop = small_shop()
+    agent = ucbf.UCBVIf(shop.large, values=OPTIONS)
+    rng, s = np.random.default_rng(0), np.array([0, 0])
+    for _ in range(400):
+        w = np.array([-rng.choice(5, p=[0.1, 0.2, 0.4, 0.2, 0.1]), 0, 0])
+        a = np.array([2, 0])
+        then = shop.large.step(0, s[None], a[None], w[None])[1][0]
+        agent.observe(0, s, a, then)
+        s = then
+    assert agent.law.pmf[0] == pytest.approx([0.1, 0.2, 0.4, 0.2, 0.1], abs=0.08)
+    assert len(agent.sets) > 5  # some were hidden
+    with pytest.raises(ValueError, match="explains this transition"):
+        agent.observe(0, [0, 0], [0, 0], [3, 0])
+
+
+def test_an_agent_fits_when_due_and_goes_on_as_it_was_saved(tmp_path):
+    shop = small_shop()
+    agent = ucbf.UCBVIf(shop.large, values=OPTIONS)
+    agent.warm_start([[-2, 0, 0]] * 15 + [[-1, 0, 0]] * 10)
+    first = agent.act(0, [1, 2])
+    fitted = agent.rule
+    agent.observe(0, [4, 0], [1, 0], [2, 1])  # W was -2
+    assert agent.act(0, [1, 2]).tolist() == first.tolist()
+    assert agent.rule is fitted  # 26 < 1.6 · 25
+    agent.save(tmp_path / "agent.npz")
+    again = ucbf.load(tmp_path / "agent.npz", system=shop.large)
+    s = np.random.default_rng(1).integers(0, 5, (50, 2))
+    assert np.array_equal(agent.rule(0, s), again.rule(0, s))
+    assert np.array_equal(agent.law.pmf, again.law.pmf)
+    for one in (agent, again):
+        one.warm_start([[-3, 0, 0]] * 14)  # 40 in all: due
+    assert agent.rule is not fitted
+    assert np.array_equal(agent.rule(0, s), again.rule(0, s))
+    with pytest.raises(ValueError, match="disturbance_range"):
+        ucbf.load(tmp_path / "agent.npz", system=lost_sales()[0])
+
+
+def test_an_agent_that_fits_says_what_it_needs():
+    with pytest.raises(TypeError, match="LargeSystem"):
+        ucbf.UCBVIf(small_shop().system, values="fitted")
+    with pytest.raises(TypeError, match="dictionary"):
+        ucbf.UCBVIf(small_shop().large, values=3)
+    with pytest.raises(ValueError, match="disturbance_range"):
+        ucbf.UCBVIf(puterman()[0])
+
+
+def test_an_agent_is_simulated_and_its_gap_estimated():
+    shop = small_shop()
+    law = shop.large_law(ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1]))
+    run = ucbf.simulate_large(ucbf.UCBVIf(shop.large, values=OPTIONS), law, 25)
+    assert run.rewards.shape == (25,)
+    assert run.gap.mean == pytest.approx(run.told.mean - run.worth.mean)
+    assert run.gap.mean > -4 * run.gap.error - 0.05
+    assert "estimate" in str(run)
