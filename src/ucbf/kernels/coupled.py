@@ -155,7 +155,8 @@ def sweep(m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room
     ahead: [N] room
     """
     for h in range(m.horizon - 1, -1, -1):
-        ahead[:] = value
+        for i in range(len(value)):
+            ahead[i] = value[i]
         step_back(m, policy, chances, pairs, room, h, ahead, value)
 
 
