@@ -78,6 +78,12 @@ def test_a_large_system_says_what_is_wrong():
         assert Inventory().large
 
 
+def test_actions_that_do_not_exist_are_replaced_by_the_nearest_that_do():
+    system, _ = puterman()
+    s, a = np.array([[0], [2], [3], [1]]), np.array([[3], [3], [2], [1]])
+    assert system.existing(0, s, a)[:, 0].tolist() == [3, 1, 0, 1]
+
+
 # -- looking ahead ----------------------------------------------------------------------------------
 
 
