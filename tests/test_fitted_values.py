@@ -383,6 +383,7 @@ def test_an_agent_that_fits_says_what_it_needs():
         ucbf.UCBVIf(puterman()[0])
 
 
+@pytest.mark.slow
 def test_an_agent_is_simulated_and_its_gap_estimated():
     shop = small_shop()
     law = shop.large_law(ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1]))
