@@ -134,9 +134,7 @@ def test_costs_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(UserError, match="item 'sku0' has two rows; keep one"):
         learned(tmp_path)
     write(tmp_path / "items.parquet", pa.table({"item": ["sku0"], "colour": [1.0]}))
-    with pytest.raises(
-        UserError, match="is no parameter of Inventory that items may differ in; those are unit"
-    ):
+    with pytest.raises(UserError, match="is no parameter of Inventory that items may differ in; those are unit"):
         learned(tmp_path)
     (tmp_path / "items.parquet").unlink()
     with pytest.raises(UserError, match="is not there"):
