@@ -277,4 +277,5 @@ def over_guesses(
             least, total = bound, 1 + total * np.exp((bound - least) / price)
         else:
             total += np.exp((least - bound) / price)
-    return least - price * np.log(total / guesses)
+    softly: float = least - price * np.log(total / guesses)
+    return softly
