@@ -170,13 +170,15 @@ def network() -> tuple[ucbf.LargeSystem, ucbf.Disturbance, dict[str, Any]]:
 
 def others(options: argparse.Namespace) -> None:
     """The same call elsewhere, beside the usual heuristics."""
-    for make in (dual_sourcing, perishable, network):
+    for make in (network, perishable, dual_sourcing):
+        if options.system and make.__name__ != options.system:
+            continue
         clock = Clock()
         system, law, rules = make()
         found = values.policy_iteration(system, law, seed=options.seed)
         took = str(clock)
         worth = found.measured(law, seed=options.seed + 1)
-        print(f"{make.__name__}: {worth}; base {found.base_worth} ({found.base}); {took}")
+        print(f"{make.__name__}: {worth}; base {found.base_worth}; {took}", flush=True)
         for name, rule in rules.items():
             print(f"  {name}: {found.measured(law, rule, seed=options.seed + 1)}", flush=True)
 
@@ -279,6 +281,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--only", type=lambda text: [[int(x) for x in one.split("-")] for one in text.split(",")])
+    parser.add_argument("--system", help="of the others: network, perishable or dual_sourcing")
     options = parser.parse_args()
     for name in options.parts or PARTS:
         print(f"-- {name}: {(PARTS[name].__doc__ or '').splitlines()[0]}", flush=True)

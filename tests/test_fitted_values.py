@@ -78,6 +78,12 @@ def test_a_large_system_says_what_is_wrong():
         assert Inventory().large
 
 
+def test_actions_that_do_not_exist_are_replaced_by_the_nearest_that_do():
+    system, _ = puterman()
+    s, a = np.array([[0], [2], [3], [1]]), np.array([[3], [3], [2], [1]])
+    assert system.existing(0, s, a)[:, 0].tolist() == [3, 1, 0, 1]
+
+
 # -- looking ahead ----------------------------------------------------------------------------------
 
 
@@ -377,6 +383,7 @@ def test_an_agent_that_fits_says_what_it_needs():
         ucbf.UCBVIf(puterman()[0])
 
 
+@pytest.mark.slow
 def test_an_agent_is_simulated_and_its_gap_estimated():
     shop = small_shop()
     law = shop.large_law(ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1]))

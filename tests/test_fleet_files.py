@@ -134,7 +134,7 @@ def test_costs_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(UserError, match="item 'sku0' has two rows; keep one"):
         learned(tmp_path)
     write(tmp_path / "items.parquet", pa.table({"item": ["sku0"], "colour": [1.0]}))
-    with pytest.raises(UserError, match="column 'colour' is no parameter of Inventory; those are horizon"):
+    with pytest.raises(UserError, match="is no parameter of Inventory that items may differ in; those are unit"):
         learned(tmp_path)
     (tmp_path / "items.parquet").unlink()
     with pytest.raises(UserError, match="is not there"):
@@ -161,6 +161,11 @@ def test_items_of_different_size_are_grouped_by_their_sizes(tmp_path):
     counted, rows = learned(tmp_path)
     assert (counted["learned"], counted["refused"]) == (6, 1)
     assert rows[1]["note"].startswith("refused: max_order is -1")
+    late = {"backlog": [0, 4, 0, 0, 0, 0, 0], "lead_time": [0, 2, 0, 0, 0, 0, 0], "max_order": [5, 5, None, 5, 5, 5, 5]}
+    pq.write_table(pa.table({"item": list(demand), **late}), tmp_path / "items.parquet")
+    counted, rows = learned(tmp_path)
+    assert (counted["learned"], counted["refused"]) == (6, 1)
+    assert rows[1]["note"].startswith("refused: a fleet is of systems")  # rewards are paid late there
 
 
 def test_sizes_are_chosen_by_the_data_and_rounded_so_that_items_share_them(tmp_path):

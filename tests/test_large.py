@@ -12,7 +12,6 @@ import ucbf
 from ucbf import induction, tables
 from ucbf import system as systems
 from ucbf.planning import arena_of, occurring
-from ucbf.units import units_of
 from worlds import any_world
 
 rewards = st.sampled_from([0.0, 0.1, 0.25, 1.0, 1.7])
@@ -162,8 +161,17 @@ def test_a_large_system_is_learned_and_valued_as_any(monkeypatch):
             agent = ucbf.UCBVIf(fresh.system)
             run = ucbf.simulate(agent, fresh, episodes=12, seed=5)
             anything = ucbf.Random(fresh.system, seed=3).policy
-            found += [run.gap, run.reward, run.switched, agent.q, agent.policy, *agent.units]
-            found += [ucbf.evaluate(fresh, anything), fresh.plan.v, *units_of(fresh.system)]
+            found += [
+                run.gap,
+                run.reward,
+                run.switched,
+                agent.q,
+                agent.policy,
+                agent.units.scale,
+                agent.units.cap,
+                agent.units.floor,
+            ]
+            found += [ucbf.evaluate(fresh, anything), fresh.plan.v]
         return found
 
     as_ever = played()

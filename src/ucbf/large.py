@@ -291,11 +291,11 @@ class LargeSystem:
             return a
         if self.continuous:
             raise ValueError(f"action {a[wrong[0]]} does not exist in state {s[wrong[0]]}; write f so that all do")
+        A, at = len(self.actions), s[wrong]
+        there = self.allows(h, np.repeat(at, A, axis=0), np.tile(self.actions, (len(wrong), 1))).reshape(-1, A)
+        if not there.any(axis=1).all():
+            raise ValueError(f"no action exists in state {at[int((~there.any(axis=1)).argmax())]}; correct allowed")
+        away = ((self.actions[None] - a[wrong][:, None, :]) ** 2).sum(axis=2)
         a = np.array(a)
-        for i in wrong:
-            there = self.allows(h, np.repeat(s[i : i + 1], len(self.actions), axis=0), self.actions)
-            if not there.any():
-                raise ValueError(f"no action exists in state {s[i]}; correct allowed")
-            away = np.where(there, ((self.actions - a[i]) ** 2).sum(axis=1), np.inf)
-            a[i] = self.actions[away.argmin()]
+        a[wrong] = self.actions[np.where(there, away, np.inf).argmin(axis=1)]
         return a

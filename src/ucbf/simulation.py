@@ -218,7 +218,7 @@ def _play_between(
             policy = now
             follow(arena, policy, v, system.n_steps - 1)
         switched[k], acted[...] = not np.array_equal(acted, policy), policy
-        gap[k], reward[k] = backward.gap_of(arena, v[0]), 0.0
+        gap[k], reward[k] = backward.gap_of(arena, v), 0.0
         s = _first_state(world, starts[i])
         for h in range(system.n_steps):
             a, w = agent.act(h, s), world.law.values[drawn[i, h]]

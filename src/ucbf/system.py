@@ -383,7 +383,7 @@ class System:
                 (h, part, self._cut(at) if e.all() else np.where(e[..., None], self._cut(at), self.reach.origin))
                 for h, part, at, e in self._parts()
             ),
-            reward if exists.all() else np.where(exists, reward, -np.inf),
+            reward if exists.all() else self._paid(reward, exists),
             None if self.landing is None else distinct_steps(self.landing),
             self.terminal,
             self.discount,
@@ -393,6 +393,13 @@ class System:
             self.lag,
             self.late,
         )
+
+    @staticmethod
+    def _paid(reward: NDArray[np.float64], exists: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """[P, S, A] the reward, -inf where the action does not exist."""
+        paid = np.array(np.broadcast_to(reward, (max(len(reward), len(exists)), *reward.shape[1:])))
+        np.copyto(paid, -np.inf, where=~exists)  # quicker than np.where
+        return paid
 
     def same_disturbances(self, other: System) -> bool:
         """Whether the same disturbances are told apart over the same steps, so that what is known of W serves both."""

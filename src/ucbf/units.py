@@ -7,7 +7,9 @@ the worst disturbance at every step; it needs no law.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +23,22 @@ from ucbf.system import System
 LONG = 100.0  # steps: how far to look ahead where the average counts and there is no end
 
 
-class Units(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Units:
     """A value of the user's, divided by ``scale``, is one of the learner's."""
 
     scale: float
     cap: NDArray[np.float64]  # [H] the largest possible return from each step on, in the learner's units
-    floor: NDArray[np.float64]  # [H] the smallest, whatever the first action
+    mechanics: Mechanics
+    least: NDArray[np.float64]  # [H, X] the worst that may follow after-states; or [H] what ``floor`` is
+
+    @cached_property
+    def floor(self) -> NDArray[np.float64]:
+        """[H] the smallest possible return from each step on, whatever the first action: found when it is asked for."""
+        if self.least.ndim == 1:
+            return self.least
+        found = [ranges_of(self.mechanics, h, least, least)[0] for h, least in enumerate(self.least)]
+        return frozen(np.array(found) / self.scale)
 
 
 def units_of(system: System) -> Units:
@@ -35,13 +47,13 @@ def units_of(system: System) -> Units:
     if system.horizon is None:
         return _units_without_end(system)
     if in_paper_units(system):
-        return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))), frozen(np.zeros(H)))
+        most = float(np.sum(system.discount ** np.arange(H)))
+        return Units(1.0, frozen(np.full(H, most)), m, frozen(np.zeros(H)))
     high, _ = extreme_returns(np.maximum, system, m)
     low, ahead = extreme_returns(np.minimum, system, m)
-    floor = np.array([ranges_of(m, h, ahead[h], ahead[h])[0] for h in range(H)])
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
-    return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
+    return Units(scale, frozen(high[:H].max(axis=1) / scale), m, sealed(ahead))
 
 
 def extreme_returns(pick: Any, system: System, m: Mechanics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -68,7 +80,8 @@ def _units_without_end(system: System) -> Units:
     least, most = reward_range(system)
     scale = 1.0 if in_paper_units(system) else most - least or 1.0
     steps = 1 / (1 - system.discount) if system.discount < 1 else LONG
-    return Units(scale, *(frozen(np.full(system.n_steps, steps * one / scale)) for one in (most, least)))
+    cap, floor = (frozen(np.full(system.n_steps, steps * one / scale)) for one in (most, least))
+    return Units(scale, cap, system.mechanics, floor)
 
 
 def in_paper_units(system: System) -> bool:

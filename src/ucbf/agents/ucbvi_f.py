@@ -49,7 +49,9 @@ class UCBVIf(InformedAgent):
     stationary
         Whether W has the same distribution at every step; its samples are then pooled. Declare it only where it is so.
     prior, prior_weight
-        A distribution that is believed before anything is seen, and how many episodes that belief is worth.
+        A distribution that is believed before anything is seen, and how many episodes that belief is worth. None: all
+        of a declared range alike, worth what the counts say that it is (:class:`ucbf.laws.Counts`);
+        ``prior_weight=0`` leaves the counts bare.
     estimator, renewal, eta
         :class:`ucbf.agents.informed.InformedAgent`.
     values
@@ -157,7 +159,8 @@ class UCBVIf(InformedAgent):
         known = [(moved.learner.law, self.learner.law), (moved.learner.watch, self.learner.watch)]
         for theirs, ours in known:
             for name, array in ours._asdict().items():
-                if array.flags.writeable and name != "groups":  # else of the states and actions of this system
+                learned = isinstance(array, np.ndarray) and array.flags.writeable
+                if learned and name != "groups":  # which are of the states and actions of this system
                     getattr(theirs, name)[...] = array
         moved.learner.visits[...] = self.learner.visits
         moved.knowledge.restore(self.knowledge.state)

@@ -56,6 +56,7 @@ def learn_fleet(
     law: Law | str | dict[str, Any] | None = None,
     stationary: bool = False,
     fitted: tuple[str, ...] = (),
+    gains: bool = True,
     certificate: float | None = None,
     engine: str = "local",
     workers: int | None = None,
@@ -91,6 +92,8 @@ def learn_fleet(
     fitted
         Sizes to choose for each item by its data, such as ``("unit", "max_demand", "capacity")``, rounded up so that
         many items share them.
+    gains
+        Whether to find ``gain``, which takes as long as the plan.
     certificate
         p: add ``lost_at_most``, which what a plan loses against the best exceeds with probability p at most. A few
         milliseconds an item.
@@ -110,7 +113,7 @@ def learn_fleet(
     items = Items.read(costs, named.item, preset)
     known = make_law({"name": "Counts", "stationary": stationary} if law is None else law).description()
     share = None if certificate is None else real("certificate", certificate, 0, 1, open_low=True)
-    job = Job(preset, known, tuple(fitted), share)
+    job = Job(preset, known, tuple(fitted), gains, share)
     folder.mkdir(parents=True, exist_ok=True)
     remove_parts(folder)
     about = {"preset": type(preset).__name__, "parameters": preset.parameters(), "law": known, "fitted": list(fitted)}
@@ -164,7 +167,7 @@ def make_part(place: SharedFolder, job: Job, part: Part, cancelled: threading.Ev
         return Done(path.name, 0, n, 0)
     table = table_of(job, part)
     file = BytesIO()
-    pq.write_table(table, file, compression="zstd", use_dictionary=["action"])
+    pq.write_table(table, file, compression="zstd", use_dictionary=False)
     write_among_many(path, file.getvalue())
     refused = sum(note is not None and note.startswith(REFUSED) for note in table["note"].to_pylist())
     return Done(path.name, n - refused, 0, refused)

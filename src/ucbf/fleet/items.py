@@ -121,11 +121,17 @@ class Fleet:
             )
         if len(h) and not (h.min() >= 0 and h.max() < self.system.n_steps):
             raise ValueError(f"steps go from {h.min()} to {h.max()}; they must be 0 to {self.system.n_steps - 1}")
+        self.add_indices(
+            i, h, self.indices(w), None if expected is None else self.indices(integers("expected", expected))
+        )
+
+    def add_indices(self, items: Ints, steps: Ints, j: Ints, expected: Ints | None = None) -> None:
+        """The same for what was checked before: indices of W."""
         if expected is None:
-            self.knowledge.add(i, h, self._indices(w))
+            self.knowledge.add(items, steps, j)
         else:
-            self._around.add_around(i, h, self._indices(w), self._indices(integers("expected", expected)))
-        self._stale[i] = True
+            self._around.add_around(items, steps, j, expected)
+        self._stale[items] = True
 
     def expect(self, expected: ArrayLike, items: ArrayLike | None = None) -> None:
         """Plan for forecasts [N, H] of the disturbances of the coming episode, of every item or of some."""
@@ -133,7 +139,7 @@ class Fleet:
         w = integers("expected", expected)
         if w.shape != (len(i), self.system.n_steps):
             raise ValueError(f"expected has shape {w.shape}; give [N, H] = {(len(i), self.system.n_steps)}")
-        self._around.expected[i] = self._indices(w.ravel()).reshape(w.shape)
+        self._around.expected[i] = self.indices(w.ravel()).reshape(w.shape)
         self._stale[i] = True
 
     @property
@@ -163,7 +169,7 @@ class Fleet:
         if a.shape != i.shape or not self.system.allowed[h % len(self.system.allowed), s, a].all():
             raise ValueError("actions must be one for each item, and one that exists in its state")
         known = np.full(len(i), disturbances is not None)
-        measured = np.zeros(len(i), np.int64) if disturbances is None else self._indices(
+        measured = np.zeros(len(i), np.int64) if disturbances is None else self.indices(
             integers("disturbances", disturbances)
         )  # fmt: skip
         m, law = self.system.mechanics, self.knowledge
@@ -398,7 +404,7 @@ class Fleet:
         rows = np.asarray(states)
         return np.array([space.place("state", row) for row in rows], np.int64)
 
-    def _indices(self, w: Ints) -> Ints:
+    def indices(self, w: Ints) -> Ints:
         """[n] disturbances as indices."""
         if not self.system.space.is_line:
             j, _ = self.system.bins.spread(w)

@@ -19,6 +19,7 @@ from ucbf.fleet.comparing import values_of_mean_plans
 from ucbf.fleet.items import Fleet
 from ucbf.fleet.notes import REFUSED, Description, described, notes_of
 from ucbf.fleet.reading import Rows
+from ucbf.kernels.fleet import place_rows
 from ucbf.laws import Law, make_law
 from ucbf.systems.base import Preset
 
@@ -36,6 +37,7 @@ class Job:
     preset: Preset
     law: dict[str, Any]  # name and parameters of one of :mod:`ucbf.laws`
     fitted: tuple[str, ...] = ()  # parameters that are chosen for each item, by its data
+    gains: bool = True  # whether plans are compared with those for the mean
     certificate: float | None = None  # the probability with which a bound on what is lost may fail
 
     def law_of_its_own(self) -> Law:
@@ -55,7 +57,8 @@ class Part(NamedTuple):
 def key_of(job: Job, part: Part) -> str:
     """A digest of all that the plans of some items follow from."""
     rows, preset = part.rows, job.preset
-    stated: list[Any] = [__version__, type(preset).__name__, preset.parameters(), job.law, job.fitted, job.certificate]
+    stated: list[Any] = [__version__, type(preset).__name__, preset.parameters(), job.law, job.fitted, job.gains]
+    stated += [job.certificate]
     found = hashlib.sha256(
         json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names], default=str).encode()
     )
@@ -89,7 +92,15 @@ def table_of(job: Job, part: Part) -> pa.Table:
             outside & _among(items, len(noted)),
             f"a {preset.amount_name} outside {low:g}..{high:g}; plan it with larger sizes",
         )
-        tables.append(_planned(job, part, past, coming, look, noted, preset, items))
+        good = np.array([i for i in items if not _refused(noted[i])], np.int64)
+        try:
+            plans = _plans(job, part, past, coming, preset, good) if len(good) else None
+        except ValueError as error:
+            if not shape:  # it is not about some of the items
+                raise
+            _refuse(noted, _among(good, len(noted)), " ".join(str(error).split()))
+            plans = None
+        tables.append(_rows_of(job, part, past, look, noted, preset, items, plans))
         order.append(items)
     return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
 
@@ -171,17 +182,17 @@ def _preset(preset: Preset, shape: dict[str, float]) -> Preset:
 # -- plans ---------------------------------------------------------------------------------------------
 
 
-def _planned(
+def _rows_of(
     job: Job,
     part: Part,
     past: Rows,
-    coming: Floats | None,
     look: Description,
     noted: list[str | None],
     preset: Preset,
     items: NDArray[np.int64],
+    plans: dict[str, Any] | None,
 ) -> pa.Table:
-    """The rows of the table of items of one shape."""
+    """The rows of the table of items of one shape; plans: of those that are not refused."""
     usable = np.array([not _refused(noted[i]) for i in items])
     rows = np.diff(part.rows.begins)[items]
     first, end = past.begins[items], past.begins[items + 1]
@@ -193,10 +204,8 @@ def _planned(
         "last": pa.array(days[np.maximum(end - 1, 0)]).cast(pa.date32()),
         "mean": pa.array(look.mean[items]),
         **{name: pa.array(values[items]) for name, values in part.costs.items()},
-        **{name: pa.array(np.full(len(items), float(getattr(preset, name)))) for name in _shown(job, part)},
+        **{name: pa.array([getattr(preset, name)] * len(items), pa.float64()) for name in _shown(job, part)},
     }
-    good = items[usable]
-    plans = _plans(job, part, past, coming, preset, good) if len(good) else None
     H, S = preset.n_steps, preset.system.n_states
 
     def spread(name: str, kind: pa.DataType) -> Any:
@@ -226,19 +235,16 @@ def _plans(
     """What is learned of some items of one shape."""
     costs = {name: values[items] for name, values in part.costs.items()}
     fleet = Fleet(preset, costs, len(items), law=job.law_of_its_own(), forecasts=coming is not None, workers=1)
-    counts = np.diff(past.begins)[items]
-    rows: Any = slice(None)
-    if len(items) < len(past.names):
-        starts = np.repeat(past.begins[items] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-        rows = starts + np.arange(counts.sum())
-    which, steps = np.repeat(np.arange(len(items)), counts), (past.day[rows].astype(np.int64) - MONDAY) % preset.n_steps
-    expected = None if past.forecast is None else _disturbances(preset, past.forecast[rows])
-    fleet.add(which, steps, _disturbances(preset, past.amount[rows]), expected)
-    if coming is not None:
-        fleet.expect(_disturbances(preset, coming[items]))
+    placed = _placed(fleet, preset, past, past.amount, items)
+    if coming is None or past.forecast is None:
+        fleet.add_indices(*placed)
+    else:
+        fleet.add_indices(*placed, _placed(fleet, preset, past, past.forecast, items)[2])
+        low, high = preset.amount_range
+        fleet.expect(preset.sign * preset.to_units(np.clip(coming[items], low, high)))
     start = fleet.places([preset.system.nearest_to_zero], np.arange(1))[0]
     gain = None
-    if preset.horizon is not None and preset.is_line:
+    if job.gains and preset.horizon is not None and preset.is_line:
         gain = (fleet.values - values_of_mean_plans(fleet))[:, start]
     lost = None
     if job.certificate is not None:
@@ -254,15 +260,20 @@ def _plans(
     }
 
 
-def _disturbances(preset: Preset, amounts: Floats) -> NDArray[np.int64]:
-    """Amounts as W: of numbers, or of rows of which the amount moves the first; forecasts within the range of W."""
-    low, high = preset.amount_range
-    w = preset.sign * preset.to_units(np.clip(amounts, low, high))
-    if preset.is_line:
-        return w
-    rows = np.zeros((len(w), preset.system.raw_space.n_axes), np.int64)
-    rows[:, 0] = w
-    return rows
+def _placed(
+    fleet: Fleet, preset: Preset, past: Rows, amounts: Floats, items: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """[n] which of the items each of their rows is of, its step, and the index of W that its amount is."""
+    n = int(np.diff(past.begins)[items].sum())
+    which, step, j = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    units = preset.to_units(preset.amount_range)
+    w = np.zeros((2, 1 if preset.is_line else preset.system.raw_space.n_axes), np.int64)
+    w[:, 0] = preset.sign * units  # of rows, the amount moves the first
+    first, last = fleet.indices(w[:, 0] if preset.is_line else w)
+    slope = 0 if units[0] == units[1] else (last - first) // (units[1] - units[0])
+    place_rows(past.begins, items, past.day, amounts, MONDAY, preset.n_steps, np.array(preset.amount_range, np.float64),
+               float(preset.unit), int(first), int(slope), which, step, j)  # fmt: skip
+    return which, step, j
 
 
 def _lists(table: Floats | None, usable: Bools, width: int) -> Any:

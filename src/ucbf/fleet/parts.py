@@ -56,9 +56,12 @@ def parts_of(system: System, preset: Preset | None, names: tuple[str, ...], cost
         m = system.mechanics
         return Parts(m.reward[None], m.landing[None], m.terminal[None])
     kept: dict[tuple[str, ...], Parts] = vars(preset).setdefault("_parts_of_costs", {})  # beside its system
+    items = {int(costs.sum(axis=1).argmax())}
     if names not in kept:
         kept[names] = _asked(preset, names)
-    _check_linear(preset, names, costs, kept[names])
+        items.add(int(costs.sum(axis=1).argmin()))
+    for i in items:
+        _check_linear(preset, names, costs[i], kept[names])
     return kept[names]
 
 
@@ -77,15 +80,14 @@ def _asked(preset: Preset, names: tuple[str, ...]) -> Parts:
 
 
 def _check_linear(preset: Preset, names: tuple[str, ...], costs: Floats, parts: Parts) -> None:
-    """An error if what an item pays does not follow from what its costs pay one by one."""
-    for i in {0, int(costs.sum(axis=1).argmax())}:
-        m = preset.replace(**dict(zip(names, costs[i].tolist(), strict=True))).system.mechanics
-        for table, part in zip((m.reward, m.landing, m.terminal), parts, strict=True):
-            told = part[0] + np.tensordot(costs[i], part[1:], 1)
-            finite = np.isfinite(table)
-            scale = 1e-9 * (1 + float(np.abs(table[finite]).max(initial=0)))
-            if not np.allclose(table[finite], told[finite], rtol=0, atol=scale):
-                raise ValueError(
-                    f"what {type(preset).__name__} pays is not the sum of what {', '.join(names)} make it pay one by "
-                    "one; give fewer of them as costs of items, and the others to the preset"
-                )
+    """An error if what an item with these costs [C] pays does not follow from what they pay one by one."""
+    m = preset.replace(**dict(zip(names, costs.tolist(), strict=True))).system.mechanics
+    for table, part in zip((m.reward, m.landing, m.terminal), parts, strict=True):
+        told = part[0] + np.tensordot(costs, part[1:], 1)
+        finite = np.isfinite(table)
+        scale = 1e-9 * (1 + float(np.abs(table[finite]).max(initial=0)))
+        if not np.allclose(table[finite], told[finite], rtol=0, atol=scale):
+            raise ValueError(
+                f"what {type(preset).__name__} pays is not the sum of what {', '.join(names)} make it pay one by "
+                "one; give fewer of them as costs of items, and the others to the preset"
+            )

@@ -19,6 +19,7 @@ from ucbf.errors import UserError
 from ucbf.systems.base import Preset
 
 ROWS = 1 << 18  # that are read at once
+OF_ALL = ("horizon", "period", "profile", "price_breaks")  # parameters that items may not differ in
 Floats = NDArray[np.float64]
 
 
@@ -242,12 +243,12 @@ class Items:
         table = pq.read_table(path) if is_parquet(Path(path)) else csv_reader(Path(path), item).read_all()
         _check_columns(Path(path), table.column_names, [item])
         others = [name for name in table.column_names if name != item]
-        known = [name for name in preset.parameters() if name not in ("profile", "price_breaks")]
+        known = [name for name, x in preset.parameters().items() if name not in OF_ALL and not isinstance(x, str)]
         unknown = [name for name in others if name not in known]
         if unknown:
             raise UserError(
-                f"{path}: column {unknown[0]!r} is no parameter of {type(preset).__name__}; those are "
-                f"{', '.join(known)}"
+                f"{path}: column {unknown[0]!r} is no parameter of {type(preset).__name__} that items may differ in; "
+                f"those are {', '.join(known)}"
             )
         names = table[item].cast(pa.string()).to_pylist()
         row = {name: i for i, name in enumerate(names)}

@@ -145,6 +145,8 @@ def observe_items(
             law.law,
             law.guess,
             law.room,
+            L,
+            law.trust,
         )
         seen = explain(m, h, s[k], a[k], s_next[k], measured[k], not known[k])
         if seen.low < seen.high:
@@ -224,6 +226,35 @@ def describe_items(begins: Ints, day: NDArray[np.int32], amount: Floats, out: Fl
                 square += (amount[k] - mean) ** 2
             out[i, 5 + 2 * part], out[i, 6 + 2 * part] = mean, square / n / max(n - 1, 1)
         out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = least, total / (end - first), most, gaps, disorder
+
+
+@compiled
+def place_rows(
+    begins: Ints,
+    items: Ints,
+    day: NDArray[np.int32],
+    amount: Floats,
+    monday: int,
+    H: int,
+    ends: Floats,
+    unit: float,
+    first: int,
+    slope: int,
+    which: Ints,
+    step: Ints,
+    j: Ints,
+) -> None:
+    """The rows of some items as disturbances: which of the items [n], step [n], and the index of W, j [n].
+
+    begins, day, amount: as above; monday: the day on which a period begins; ends: [2] of the range of amounts, to which
+    others are moved; first, slope: the index of the least amount, and how far it moves for every unit more
+    """
+    k, least = 0, np.rint(ends[0] / unit)
+    for i in range(len(items)):
+        for r in range(begins[items[i]], begins[items[i] + 1]):
+            which[k], step[k] = i, (day[r] - monday) % H
+            j[k] = first + slope * int(np.rint(min(max(amount[r], ends[0]), ends[1]) / unit) - least)
+            k += 1
 
 
 @compiled
