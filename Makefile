@@ -105,6 +105,7 @@ attack: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/$(if $(AGAINST),against.py $(AGAINST),speed.py)
+	$(if $(AGAINST),,$(BIN)/python benchmarks/large.py)
 
 evidence: $(VENV)/.use
 	$(BIN)/python benchmarks/evidence.py

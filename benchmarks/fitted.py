@@ -64,6 +64,8 @@ def store(lead_time: int, penalty: float, known: float, seed: int) -> None:
 def lost(options: argparse.Namespace) -> None:
     """Lost sales, Poisson demand of mean 5, against the costs of Deep Controlled Learning."""
     for (penalty, lead_time), known in DEEP.items():
+        if options.only and [penalty, lead_time] not in options.only:
+            continue
         store(lead_time, penalty, known, options.seed)
 
 
@@ -168,18 +170,108 @@ def network() -> tuple[ucbf.LargeSystem, ucbf.Disturbance, dict[str, Any]]:
 
 def others(options: argparse.Namespace) -> None:
     """The same call elsewhere, beside the usual heuristics."""
-    for make in (dual_sourcing, perishable, network):
+    for make in (network, perishable, dual_sourcing):
+        if options.system and make.__name__ != options.system:
+            continue
         clock = Clock()
         system, law, rules = make()
         found = values.policy_iteration(system, law, seed=options.seed)
         took = str(clock)
         worth = found.measured(law, seed=options.seed + 1)
-        print(f"{make.__name__}: {worth}; base {found.base_worth} ({found.base}); {took}")
+        print(f"{make.__name__}: {worth}; base {found.base_worth}; {took}", flush=True)
         for name, rule in rules.items():
             print(f"  {name}: {found.measured(law, rule, seed=options.seed + 1)}", flush=True)
 
 
-PARTS = {f.__name__: f for f in (lost, exact, learned, others)}
+# -- against bounds -------------------------------------------------------------------------------
+
+ITEMS = {"rate": np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]), "lost": np.array([9, 8, 7, 6, 5, 4, 3, 2.0])}
+BATCH, SHELF = 6, 12
+
+
+def eight_items() -> tuple[ucbf.LargeSystem, ucbf.Disturbance, Callable[..., Any]]:
+    """Eight items, one of which can be filled up by a batch each day; lost sales; demand 0 or 1 of each, common noise.
+
+    W: one of 400 draws of the eight demands.
+    """
+    rate, missed = ITEMS["rate"], ITEMS["lost"]
+    drawn = (np.random.default_rng(0).random((400, 8)) < rate).astype(np.int64)
+    system = ucbf.LargeSystem(
+        lambda s, a: np.minimum(s + BATCH * (np.arange(8) == a[:, None]), SHELF),
+        lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0] * 8, high=[SHELF] * 8,
+        actions=np.arange(9), landing=lambda z: -0.1 * np.maximum(z, 0).sum(axis=1) - np.maximum(-z, 0) @ missed,
+    )  # fmt: skip
+
+    def least_cover(h: int, s: Any) -> Any:
+        cover = (s + 0.0) / rate - missed  # days, the dearer the sooner
+        return np.where((s + BATCH > SHELF).all(axis=1), 8, cover.argmin(axis=1))[:, None]
+
+    return system, ucbf.Disturbance(values=-drawn), least_cover
+
+
+def relaxed(law: ucbf.Disturbance) -> float:
+    """What no rule can exceed: each item by itself, filled up whenever it pays the price λ; the lowest such sum."""
+
+    def bound(price: float) -> float:
+        total = price
+        for i, missed in enumerate(ITEMS["lost"]):
+            rate = float(-law.values[:, i].mean())
+            one = ucbf.System(
+                lambda s, a: np.minimum(s + BATCH * a, SHELF), lambda s, a: -price * a, horizon=None, boundary="clip",
+                n_states=SHELF + 1, n_actions=2, disturbance_range=(-1, 0),
+                landing=lambda z, missed=missed: -0.1 * np.maximum(z, 0) - missed * np.maximum(-z, 0),
+            )  # fmt: skip
+            total += float(ucbf.optimal(ucbf.World(one, ucbf.Disturbance([rate, 1 - rate], low=-1))).gain)
+        return total
+
+    return min(bound(price) for price in np.linspace(0, 6, 25))
+
+
+def regulator() -> tuple[ucbf.LargeSystem, ucbf.Disturbance, float]:
+    """Linear, with four states and two continuous actions, costs quadratic; Riccati's equation is the bound."""
+    A = np.array([[0.9, 0.2, 0, 0], [0, 0.8, 0.3, 0], [0, 0, 0.9, 0.1], [0.1, 0, 0, 0.7]])
+    B = np.array([[1.0, 0], [0.2, 0.1], [0, 1.0], [0, 0.5]])
+    side = np.array([-1.0, 1.0]) * 0.5
+    rows = np.stack(np.meshgrid(*[side] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
+    system = ucbf.LargeSystem(
+        lambda s, a: s @ A.T + a @ B.T, lambda s, a: -(s**2).sum(axis=1) - 0.5 * (a**2).sum(axis=1), horizon=None,
+        boundary="clip", low=[-20.0] * 4, high=[20.0] * 4, action_low=[-5, -5], action_high=[5, 5],
+    )  # fmt: skip
+    P = np.eye(4)
+    for _ in range(2000):
+        gain = np.linalg.solve(0.5 * np.eye(2) + B.T @ P @ B, B.T @ P @ A)
+        P = np.eye(4) + A.T @ P @ (A - B @ gain)
+    return system, ucbf.Disturbance(values=rows), -float(np.trace(P) * 0.25)
+
+
+def bounds(options: argparse.Namespace) -> None:
+    """Eight axes, and a continuous action of two parts, against bounds."""
+    clock = Clock()
+    system, law, bound = regulator()
+    found = values.policy_iteration(system, law, seed=options.seed)
+    worth = found.measured(law, seed=options.seed + 1)
+    print(f"regulator, two continuous actions: {worth}; no rule exceeds {bound:.4f} (Riccati); {clock}", flush=True)
+    clock = Clock()
+    items, law, cover = eight_items()
+    found = values.policy_iteration(items, law, seed=options.seed)
+    worth, usual = (found.measured(law, rule, seed=options.seed + 1) for rule in (None, cover))
+    print(f"eight items: {worth}; least cover {usual}; no rule exceeds {relaxed(law):.4f} (relaxation); {clock}")
+
+
+def growth(options: argparse.Namespace) -> None:
+    """Time and memory as axes are added: lost sales, p = 4, few samples."""
+    for lead_time in (2, 4, 8, 16, 32):
+        clock, demand = Clock(), poisson(5)
+        shop = lost_sales(lead_time, 4, demand)
+        found = values.policy_iteration(shop.large, shop.large_law(demand), samples=300, rounds=1, seed=options.seed)
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        cost, base = -found.worth.mean, -found.base_worth.mean
+        print(
+            f"L {lead_time:>2}: {cost:.3f}, base {base:.3f}; {len(found.q.theta)} terms; {clock}; at most {most:.0f} MB"
+        )
+
+
+PARTS = {f.__name__: f for f in (lost, exact, learned, others, bounds, growth)}
 
 
 def main() -> None:
@@ -189,6 +281,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--only", type=lambda text: [[int(x) for x in one.split("-")] for one in text.split(",")])
+    parser.add_argument("--system", help="of the others: network, perishable or dual_sourcing")
     options = parser.parse_args()
     for name in options.parts or PARTS:
         print(f"-- {name}: {(PARTS[name].__doc__ or '').splitlines()[0]}", flush=True)

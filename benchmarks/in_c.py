@@ -1,4 +1,4 @@
-"""UCB-f's whole kernel, the gap of every episode included, beside the same loop in C (ucb_f.c), where there is a compiler.
+"""UCB-f's whole kernel, the gap of every episode included, and the same loop in C (ucb_f.c), if a compiler is there.
 
 Processor time, both in turn; the gaps are compared, bit for bit.
 """
@@ -80,7 +80,7 @@ class Race:
         )  # fmt: skip
         if not all(array.flags.c_contiguous for array in arrays):
             raise AssertionError("an array is not contiguous")
-        numbers = [ctypes.c_int64(n) for n in sizes]
+        numbers: list[Any] = [ctypes.c_int64(n) for n in sizes]
         numbers += [ctypes.c_double(x) for x in (m.discount, world.best, one.how.floor)]
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
         begin = time.process_time()
@@ -95,7 +95,7 @@ def main() -> None:
         if function is None:
             print("\nno C compiler: UCB-f is not compared with the same loop in C")
             return
-        print("\nUCB-f's whole kernel with the gap of every episode, microseconds an episode, beside the same loop in C")
+        print("\nUCB-f's whole kernel, the gap of every episode included, and the same loop in C: us an episode")
         print(f"{'S, A, H':16}{'C':>10}{'ucbf':>10}{'C/ucbf':>10}")
         for shape, episodes in SIZES.items():
             race = Race(shape, episodes)

@@ -20,13 +20,13 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["figure2.md", "figure3.md"]  # the two tables are part of benchmarks.md
-nitpicky = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say what goes in, in words
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_attr_annotations = False
 
 html_theme = "furo"
 html_title = f"ucbf {release}"

@@ -78,6 +78,12 @@ def test_a_large_system_says_what_is_wrong():
         assert Inventory().large
 
 
+def test_actions_that_do_not_exist_are_replaced_by_the_nearest_that_do():
+    system, _ = puterman()
+    s, a = np.array([[0], [2], [3], [1]]), np.array([[3], [3], [2], [1]])
+    assert system.existing(0, s, a)[:, 0].tolist() == [3, 1, 0, 1]
+
+
 # -- looking ahead ----------------------------------------------------------------------------------
 
 
@@ -375,3 +381,14 @@ def test_an_agent_that_fits_says_what_it_needs():
         ucbf.UCBVIf(small_shop().large, values=3)
     with pytest.raises(ValueError, match="disturbance_range"):
         ucbf.UCBVIf(puterman()[0])
+
+
+@pytest.mark.slow
+def test_an_agent_is_simulated_and_its_gap_estimated():
+    shop = small_shop()
+    law = shop.large_law(ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1]))
+    run = ucbf.simulate_large(ucbf.UCBVIf(shop.large, values=OPTIONS), law, 25)
+    assert run.rewards.shape == (25,)
+    assert run.gap.mean == pytest.approx(run.told.mean - run.worth.mean)
+    assert run.gap.mean > -4 * run.gap.error - 0.05
+    assert "estimate" in str(run)

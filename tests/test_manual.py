@@ -39,6 +39,14 @@ def test_a_page_that_promises_something_else_is_noticed(tmp_path, monkeypatch):
     assert (tmp_path / "a.csv").read_text() == "x\n1\n"
 
 
+def test_a_page_that_shows_what_was_never_printed_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ ucbf --version\n...\n```\n\n```text\n" + ucbf.__version__ + "\n...\nnever\n```\n")
+    with pytest.raises(AssertionError, match="nothing printed\nnever"):
+        run_page(page, tmp_path)
+
+
 def test_commands_are_split_from_what_they_print():
     text = "$ ucbf learn \\\n  --out x   # comment\n# Title\n\nmore\n$ ucbf act x\n"
     assert list(sessions(text)) == [("ucbf learn   --out x", "# Title\n\nmore\n"), ("ucbf act x", "")]

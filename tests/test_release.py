@@ -56,6 +56,7 @@ def test_the_wheel_works_in_a_clean_environment_away_from_the_checkout(tmp_path)
     assert ucbf.__version__ in run(command, "--version", cwd=away)
     run(command, "figure1", "--quick", cwd=away)
     assert (away / "results" / "figure1-quick" / "figure.png").stat().st_size > 10_000
-    learn = re.search(r"^\$ ucbf (learn .*)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    text = (ROOT / "README.md").read_text().replace("\\\n", "")
+    learn = re.search(r"^\$ ucbf (learn .*)$", text, flags=re.MULTILINE)
     assert "order up to" in run(command, *learn[1].split(), cwd=away)
     assert (away / "shop" / "page.html").exists()

@@ -35,6 +35,7 @@ from ucbf.fleet import Fleet as Fleet
 from ucbf.fleet import learn_fleet as learn_fleet
 from ucbf.following import follow as follow
 from ucbf.large import LargeSystem as LargeSystem
+from ucbf.large_simulation import simulate_large as simulate_large
 from ucbf.model_check import ModelCheck as ModelCheck
 from ucbf.model_check import ModelWarning as ModelWarning
 from ucbf.planning import Plan as Plan

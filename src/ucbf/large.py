@@ -118,10 +118,15 @@ class LargeSystem:
         steps = whole("horizon", self.horizon or 1, 1)
         answer = np.asarray(self._f.function(*([0] if self._f.per_step else []), np.array(s), np.array(given)))
         self.n_raw = answer.shape[1] if answer.ndim == 2 else 1
-        x = numbers("f", self._f.steps(steps, (n, self.n_raw), s, given))[0]
-        numbers("reward", self._reward.steps(steps, (n,), s, given), most=LARGEST_RETURN)
+        self.whole_states = bool(whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
+
+        def pairs(part: slice) -> tuple[Rows, ...]:
+            return s[part], given[part]
+
+        x = numbers("f", self._f.steps(steps, (n, self.n_raw), pairs))[0]
+        numbers("reward", self._reward.steps(steps, (n,), pairs), most=LARGEST_RETURN)
         if self._landing is not None:
-            numbers("landing", self._landing.steps(steps, (n,), x), most=LARGEST_RETURN)
+            numbers("landing", self._landing.steps(steps, (n,), lambda part: (x[part],)), most=LARGEST_RETURN)
         if self._terminal is not None:
             numbers("terminal", self._terminal(0, (n,), s), most=LARGEST_RETURN)
         if self._allowed is not None:
@@ -286,11 +291,11 @@ class LargeSystem:
             return a
         if self.continuous:
             raise ValueError(f"action {a[wrong[0]]} does not exist in state {s[wrong[0]]}; write f so that all do")
+        A, at = len(self.actions), s[wrong]
+        there = self.allows(h, np.repeat(at, A, axis=0), np.tile(self.actions, (len(wrong), 1))).reshape(-1, A)
+        if not there.any(axis=1).all():
+            raise ValueError(f"no action exists in state {at[int((~there.any(axis=1)).argmax())]}; correct allowed")
+        away = ((self.actions[None] - a[wrong][:, None, :]) ** 2).sum(axis=2)
         a = np.array(a)
-        for i in wrong:
-            there = self.allows(h, np.repeat(s[i : i + 1], len(self.actions), axis=0), self.actions)
-            if not there.any():
-                raise ValueError(f"no action exists in state {s[i]}; correct allowed")
-            away = np.where(there, ((self.actions - a[i]) ** 2).sum(axis=1), np.inf)
-            a[i] = self.actions[away.argmin()]
+        a[wrong] = self.actions[np.where(there, away, np.inf).argmin(axis=1)]
         return a

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, integers, numbers, whole
 from ucbf.disturbance import Disturbance
+from ucbf.induction import Large, is_large, is_sparse
 from ucbf.kernels.types import Mechanics
 from ucbf.mechanics import raw_starts
 from ucbf.system import System
@@ -222,8 +223,23 @@ def induction(m: Mechanics, moves: NDArray[np.int64], law: NDArray[np.float64]) 
     value, ahead = np.empty((m.horizon + 1, len(m.terminal))), np.empty((m.horizon, m.n_after))
     policy = np.zeros((m.horizon, len(m.terminal)), np.int64)
     value[-1] = m.terminal
-    backward.plan(m, as_told(m), moves, law, value, ahead, policy, np.empty(len(m.next_state)))
+    raw = np.empty(len(m.next_state))
+    if is_large(m, moves):
+        Large(m, moves, law).induction(value, ahead, policy, raw)
+    else:
+        backward.plan(m, as_told(m), moves, law, value, ahead, policy, raw)
     return value, ahead, policy
+
+
+def follow(arena: Arena, policy: NDArray[np.int64], v: NDArray[np.float64], top: int) -> None:
+    """Values of ``policy`` [H, S] at steps top..0, given those of the later steps, in v [H+1, S]."""
+    from ucbf.kernels import backward
+
+    m = arena.mechanics
+    if is_large(m, arena.j) and not is_sparse(m):
+        Large(m, arena.j, arena.pmf).evaluate(policy, v, arena.raw, arena.ahead, top)
+    else:
+        backward.evaluate(arena, policy, v, top)
 
 
 def occurring(system: System, law: Disturbance) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -289,7 +305,7 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     Where there is no end: [P+1, S] over the steps of a period, discounted or, where the average counts, relative to the
     first state; the average itself is :func:`gain`.
     """
-    from ucbf.kernels import backward, endless
+    from ucbf.kernels import endless
 
     _check_world(world)
     system = world.system
@@ -305,7 +321,7 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
         return v
     v = np.empty((system.n_steps + 1, system.n_states))
     v[-1] = system.terminal
-    backward.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.n_steps - 1)
+    follow(arena_of(system, world.law), checked_policy(system, policy), v, system.n_steps - 1)
     return v
 
 
@@ -360,8 +376,9 @@ def greedy(system: System) -> NDArray[np.int64]:
     In the paper's worlds the reward does not depend on the action, and ties go to the lowest: this is the
     dashed line of its figure.
     """
-    actions: NDArray[np.int64] = np.where(system.allowed, system.reward, -np.inf).argmax(axis=2)
-    return actions
+    m = system.mechanics
+    actions = np.stack([reward.argmax(axis=1) for reward in m.reward])
+    return np.array(np.broadcast_to(actions, (system.n_steps, system.n_states)))
 
 
 def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None, best: float = 0.0) -> Arena:

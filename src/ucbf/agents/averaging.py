@@ -64,7 +64,7 @@ class AveragingAgent(InformedAgent):
             bonus=np.repeat(cap[:, None], E, axis=1),
             value=np.vstack([np.tile(cap[:, None], S), self.told.terminal]),
             visits=np.zeros((H, E), np.int64),
-            policy=system.allowed.argmax(axis=2),
+            policy=system.first_allowed(),
             how=how,
             cap=cap,
             by_update=self.params["clock"] == "update" and not endless,

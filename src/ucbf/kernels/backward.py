@@ -126,21 +126,11 @@ def take_best(
     f, r, changed = unsigned(min(h, len(m.after) - 1)), unsigned(min(h, len(m.reward) - 1)), False
     row, A = unsigned(h), unsigned(m.after.shape[2])
     for s in range(unsigned(e * m.n_states), unsigned((e + 1) * m.n_states)):
-        # Even and odd actions by themselves: each comparison waits for the one before.
-        best, best_a, odd, odd_a = -np.inf, unsigned(0), -np.inf, unsigned(1)
-        for a in range(unsigned(1), A, unsigned(2)):
-            q = with_ahead(m, model, weight * m.reward[r, s, a - unsigned(1)], h, f, s, a - unsigned(1), ahead, row)
-            if q > best:
-                best, best_a = q, a - unsigned(1)
+        best, best_a = -np.inf, unsigned(0)
+        for a in range(A):
             q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, row)
-            if q > odd:
-                odd, odd_a = q, a
-        if A % unsigned(2) == 1:
-            q = with_ahead(m, model, weight * m.reward[r, s, A - unsigned(1)], h, f, s, A - unsigned(1), ahead, row)
             if q > best:
-                best, best_a = q, A - unsigned(1)
-        if odd > best or (odd == best and odd_a < best_a):
-            best, best_a = odd, odd_a
+                best, best_a = q, a
         value[row, s] = min(cap, best + bonus)
         if act:
             changed |= keep_best(policy, row, s, signed(best_a))
@@ -207,11 +197,11 @@ def follow(
 
 
 @inlined
-def gap_of(arena: Arena, v_first: Floats) -> float:
-    """V* - V^π, averaged over the first state."""
+def gap_of(arena: Arena, v: Floats) -> float:
+    """V* - V^π, averaged over the first state. v: [H+1, S]."""
     mean = 0.0
-    for s in range(len(v_first)):
-        mean += arena.start[s] * v_first[s]
+    for s in range(v.shape[1]):
+        mean += arena.start[s] * v[0, s]
     return arena.best - mean
 
 

@@ -145,6 +145,8 @@ def observe_items(
             law.law,
             law.guess,
             law.room,
+            L,
+            law.trust,
         )
         seen = explain(m, h, s[k], a[k], s_next[k], measured[k], not known[k])
         if seen.low < seen.high:

@@ -111,6 +111,11 @@ _cast_to(types.uint64, unsigned)
 _cast_to(types.int64, signed)
 
 
+def entry(kernel: Any, *arguments: Any) -> Any:
+    """A compiled function for arguments of these types only: calling it finds no types of dozens of arrays."""
+    return kernel.compile(tuple(map(numba.typeof, arguments))) if hasattr(kernel, "compile") else kernel
+
+
 def source(kernel: Any) -> Any:
     """What a kernel was compiled from: to compile it into its caller, or to run it interpreted."""
     return getattr(kernel, "py_func", kernel)

@@ -73,6 +73,7 @@ def look_ahead(
     N, L = states.shape
     K, J = paths.shape
     due = np.zeros(J + L + 1)  # what comes in each step
+    costly = store.spent.max() > 0  # else orders that come after the last step do not matter
     out[:] = 0.0
     for n in range(N):
         for k in range(K):
@@ -81,15 +82,16 @@ def look_ahead(
             shelf = states[n, 0]
             first, second = orders[n, 0], orders[n, 1]
             for j in range(J):
-                if j > 0:
-                    held, held_fast = later.weights[0, 0] * shelf, later.weights[1, 0] * shelf
+                if j > 0 and (costly or j + L < J):
+                    held = later.weights[0, 0] * shelf
                     for i in range(1, L):
                         held += later.weights[0, i] * due[j + i]
                     first = wanted(later, 0, held)
-                    if store.fast >= 0:
-                        for i in range(1, L):
-                            held_fast += later.weights[1, i] * due[j + i]
-                        second = wanted(later, 1, held_fast)
+                if j > 0 and store.fast >= 0:
+                    held = later.weights[1, 0] * shelf
+                    for i in range(1, L):
+                        held += later.weights[1, i] * due[j + i]
+                    second = wanted(later, 1, held)
                 due[j + L] = first
                 if store.fast == 0:
                     second = min(second, max(store.capacity - shelf, 0))

@@ -77,7 +77,8 @@ def count(told: Mechanics, learner: Any, seen: Seen) -> None:
 @inlined
 def sum_ahead(told: Mechanics, learner: Any, h: int) -> None:
     """learner.ahead[pair] = Σ_{s'} N_h(pair, s') γ V_{h+1}(s')."""
-    learner.ahead[:] = 0
+    for pair in range(len(learner.ahead)):
+        learner.ahead[pair] = 0
     for s_next in range(learner.value.shape[1]):
         v = told.discount * learner.value[h + 1, s_next]
         for pair in range(len(learner.ahead)):

@@ -197,7 +197,6 @@ def _sampled(
     system: LargeSystem, outcomes: Outcomes, base: Rule, first: Rows, n: int, rng: np.random.Generator
 ) -> list[Rows]:
     """[H] after-states: half of paths of the base with a third of the actions replaced, half of states anywhere."""
-    whole_states = np.issubdtype(middle(system, 1).dtype, np.integer)
     s, found = np.repeat(first[None], n // 2, axis=0), []
 
     def replaced(h: int, s: Rows, a: Rows, share: float) -> Rows:
@@ -209,7 +208,7 @@ def _sampled(
 
     for h in range(system.horizon or 0):
         anywhere = rng.uniform(system.low, system.high, (n - n // 2, system.n_axes))
-        anywhere = np.rint(anywhere).astype(np.int64) if whole_states else anywhere
+        anywhere = np.rint(anywhere).astype(np.int64) if system.whole_states else anywhere
         a = replaced(h, s, base(h, s), 1 / 3)
         other = replaced(h, anywhere, system.existing(h, anywhere, base(h, anywhere)), 1.0)
         found.append(np.concatenate([system.after(h, s, a), system.after(h, anywhere, other)]))

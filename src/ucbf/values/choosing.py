@@ -12,7 +12,7 @@ from ucbf.large import LargeSystem, Rows
 Worth = Callable[[Rows, Rows], NDArray[np.float64]]  # of states [N, d] and actions [N, m]
 
 ALL_TRIED = 8  # so many actions, or fewer, are all tried
-HALVINGS = 6  # of the steps by which continuous actions are moved
+HALVINGS = 5  # of the steps by which continuous actions are moved
 MOVES = 60  # at most so many
 
 
@@ -59,17 +59,11 @@ def _best_of(
 
 
 def _moved(system: LargeSystem, h: int, s: Rows, a: Rows, worth: Worth) -> tuple[Rows, NDArray[np.float64]]:
-    """The same for continuous actions: from those given and from the middle, in ever smaller steps."""
+    """The same for continuous actions: from those given, part by part, in ever smaller steps."""
     low, high, m = system.action_low, system.action_high, system.n_parts
     here, value = np.array(a, float), worth(s, a)
-    middle = np.broadcast_to((low + high) / 2, here.shape)
-    better = worth(s, middle)
-    here, value = np.where((better > value)[:, None], middle, here), np.maximum(value, better)
-    moves = np.stack(np.meshgrid(*[[-1.0, 0.0, 1.0]] * m, indexing="ij"), axis=-1).reshape(-1, m)
-    moves = moves[(moves != 0).any(axis=1)]
-    if m > 3:
-        moves = np.concatenate([np.eye(m), -np.eye(m)])
-    size = (high - low) / 4
+    moves = np.concatenate([np.eye(m), -np.eye(m)])
+    size = (high - low) / 16
     for _ in range(HALVINGS):
         moving = np.arange(len(s))
         for _ in range(MOVES):

@@ -149,7 +149,7 @@ def policy_iteration(
     base: Rule | None = None,
     start: Any = None,
     rounds: int = 3,
-    samples: int = 1000,
+    samples: int | None = None,
     paths: int | None = None,
     seed: int = 0,
 ) -> Fitted:
@@ -167,19 +167,21 @@ def policy_iteration(
     rounds
         How often the rule is improved.
     samples
-        States in which a rule is evaluated in a round.
+        States in which a rule is evaluated in a round. None: some 20 for each of the terms, 300 to 1,000.
     paths
-        Fixed paths over which steps ahead are averaged. None: 256 where a preset has compiled mechanics, else 32.
+        Fixed paths over which steps ahead are averaged. None: 512 where a preset has compiled mechanics, else 32.
     seed
         Of all that is drawn.
     """
     if system.horizon is not None:
         raise ValueError(f"horizon is {system.horizon}; use values.backward_induction where there is an end")
-    rounds, samples = whole("rounds", rounds, 1), whole("samples", samples, 100)
+    k = system.n_raw
+    samples = int(np.clip(10 * (k + 4) * (k + 5), 300, 1000)) if samples is None else whole("samples", samples, 100)
+    rounds = whole("rounds", rounds, 1)
     outcomes, rng = Outcomes(system, law), np.random.default_rng(seed)
     if base is None:
         base = search(system, law, seed=seed)[0]
-    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 256
+    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 512
     work = _Work(system, outcomes, rng, start, samples)
     work.begin(base)
     q = work.looking_ahead(base, K)

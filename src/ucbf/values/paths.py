@@ -92,8 +92,7 @@ class Outcomes:
 def middle(system: LargeSystem, n: int) -> Rows:
     """[n, d] the state nearest to zero, n times: where an empty store begins."""
     first = np.clip(np.zeros(system.n_axes), system.low, system.high)
-    whole = (system.low == np.rint(system.low)).all() and (system.high == np.rint(system.high)).all()
-    return np.repeat((first.astype(np.int64) if whole else first)[None], n, axis=0)
+    return np.repeat((first.astype(np.int64) if system.whole_states else first)[None], n, axis=0)
 
 
 def walk(system: LargeSystem, rule: Rule, s: Rows, w: Rows, first: int = 0) -> tuple[NDArray[np.float64], Rows]:

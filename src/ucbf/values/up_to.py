@@ -87,7 +87,7 @@ class Stacked:
 def _ordered(rule: UpTo | Stacked, h: int, s: Rows, held: Rows) -> Rows:
     """[N, m] the actions of rules that hold so much [N, m] already."""
     system, wanted = rule.system, rule.level - held
-    wanted = np.where(wanted < rule.gap, 0.0, wanted)
+    wanted = np.where((rule.gap > 0) & (wanted < rule.gap), 0.0, wanted)
     wanted = np.clip(wanted, system.action_low, np.minimum(rule.most, system.action_high))
     return system.existing(h, s, wanted if system.continuous else system.actions[system.at_most(wanted)])
 
@@ -111,11 +111,10 @@ def search(
     w = Outcomes(system, law).draw(np.random.default_rng(seed), chains, steps)
     trial, m, d = Trial(system, w, warm_up), system.n_parts, system.n_axes
     starts = [np.zeros((m, d))] if kind == "constant" else _starts(m, d, system.free_parts)
-    found = []
-    for weights in starts:
-        rule = UpTo(system, np.zeros(m), weights, np.array(system.action_high, float), np.zeros(m))
-        found.append(_climbed(trial, rule, kind))
-    rule, worth = max(found, key=lambda one: one[1])
+    looked = Trial(system, w[: max(chains // 4, 20)], warm_up)  # where to begin
+    blank = UpTo(system, np.zeros(m), np.zeros((m, d)), np.array(system.action_high, float), np.zeros(m))
+    found = [_looked(looked, replace(blank, weights=weights)) for weights in starts]
+    rule, worth = _climbed(trial, max(found, key=lambda one: one[1])[0], kind)
     if kind == "weighted":
         rule, worth = _weighted(trial, rule, worth)
     return rule, worth
@@ -132,27 +131,36 @@ def _starts(m: int, d: int, free: NDArray[np.int64]) -> list[NDArray[np.float64]
     return found
 
 
+def _span(rule: UpTo) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[m] the least level that makes a difference, and how far the largest is from it."""
+    system = rule.system
+    span = np.abs(rule.weights) @ (system.high - system.low) + (system.action_high - system.action_low)
+    return rule.weights @ system.low + system.action_low, span
+
+
+def _looked(trial: Trial, rule: UpTo) -> tuple[UpTo, float]:
+    """The best levels of a few, one part after another: far from the best all are alike, and no step would help."""
+    low, span = _span(rule)
+    rule, whole = replace(rule, level=low + span / 2), not rule.system.continuous
+    best = float(trial.worth([rule])[0])
+    for i in rule.system.free_parts:
+        grid = np.linspace(low[i], low[i] + span[i], 33)
+        rule, best = _better(trial, rule, best, [_with(rule, "level", i, x, whole) for x in grid])
+    return rule, best
+
+
 def _climbed(trial: Trial, rule: UpTo, kind: str) -> tuple[UpTo, float]:
     """Levels, largest actions and gaps, one after another, by steps that are halved."""
     system, free = rule.system, rule.system.free_parts
-    span = np.abs(rule.weights) @ (system.high - system.low) + (system.action_high - system.action_low)
-    low = rule.weights @ system.low + system.action_low
-    rule = replace(rule, level=low + span / 2)
-    names = {"capped": ["level", "most"], "weighted": ["level", "most"], "(s, S)": ["level", "gap"]}.get(
-        kind, ["level"]
-    )
+    _, span = _span(rule)
+    names = ["level", *SEARCHED.get(kind, [])]
     whole = not system.continuous
     sizes: dict[str, NDArray[np.float64]] = {
-        "level": span / 4,
+        "level": span / 16,
         "most": (system.action_high - system.action_low) / 2,
         "gap": (system.action_high - system.action_low) / 4,
     }
     best = float(trial.worth([rule])[0])
-    # A first look at levels alone, evenly: far from the best level all are alike, and no step would help.
-    for i in free:
-        grid = np.linspace(low[i], low[i] + span[i], 33)
-        rule, best = _better(trial, rule, best, [_with(rule, "level", i, x, whole) for x in grid])
-        sizes["level"][i] = span[i] / 16
     while True:
         moved = False
         for name in names:
