@@ -102,6 +102,20 @@ def test_what_looks_wrong_is_noted_and_what_cannot_be_used_is_refused(tmp_path):
     assert [row["item"] for row in rows if row["action"] is None] == ["disordered", "huge", "unpriced"]
 
 
+def test_what_was_read_is_not_kept_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "ROWS", 4000)
+    rng, days = np.random.default_rng(0), pa.array(MONDAY + np.arange(1000))
+    path = tmp_path / "demand.parquet"
+    with pq.ParquetWriter(path, rows_of("sku", [1.0]).schema) as file:
+        for i in range(200):  # a row group for each item, of numbers that cannot be compressed
+            file.write_table(pa.table({"item": [f"sku{i}"] * 1000, "date": days, "demand": rng.random(1000)}))
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in reading.chunks_of(path, reading.Columns(), 4)]
+    assert len(held) == 50
+    assert path.stat().st_size > 1.5e6
+    assert max(held) < 0.5e6
+
+
 def write(path, table):
     pq.write_table(table, path)
 

@@ -141,7 +141,7 @@ def _runs(path: Path, columns: Columns) -> Iterator[Rows]:
             kinds = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
         _check_columns(path, list(kinds), columns.all)
         text = [columns.item] if pa.types.is_string(kinds[columns.item]) else []  # each name is then read once
-        with _readable(path), pq.ParquetFile(path, read_dictionary=text) as file:
+        with _readable(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
             for batch in file.iter_batches(ROWS, columns=columns.all):
                 if len(batch):
                     yield _read(path, pa.Table.from_batches([batch]), columns)
