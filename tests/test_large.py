@@ -99,6 +99,20 @@ def test_sliding_maxima_give_the_same_bits_also_where_actions_tie(cost, fixed, s
     assert_same_bits(ucbf.World(system, law_of(weights)))
 
 
+@pytest.mark.parametrize("cost", [0.1, 0.3, 1.7])
+def test_where_rounding_decides_all_actions_are_compared(cost):
+    # What follows grows by what an order costs: all actions tie but for rounding, of the reward and of the sum.
+    m = shop(60, 25, cost=cost).mechanics
+    best, each, rng = induction.Best(m), np.arange(61), np.random.default_rng(0)
+    for _ in range(20):
+        ahead = cost * np.arange(m.n_after)[None] + rng.integers(-2, 3, (1, m.n_after)) * 1e-16
+        value, policy = np.empty(61), np.zeros(61, np.int64)
+        best(0, ahead, value, policy)
+        q = m.reward[0] + ahead[0, m.after[0]]
+        np.testing.assert_array_equal(policy, q.argmax(axis=1))
+        np.testing.assert_array_equal(value, q[each, policy])
+
+
 def test_sliding_maxima_are_for_orders_that_cost_so_much_a_piece():
     def slope(**more):
         m = shop(**more).mechanics
