@@ -164,6 +164,17 @@ def test_a_wide_distribution_is_summed_by_fourier_transforms_and_rounding_breaks
     np.testing.assert_array_equal(same[0][0], same[1][0])
 
 
+def test_actions_within_the_rounding_of_a_transform_tie_and_the_lowest_is_taken():
+    # Action 1 leads to 5 + 2e-13, action 2 to 5 + 4e-13, action 0 to 5 - 3e-12: with a slack of 1e-12 the second ties.
+    m = ucbf.System(lambda s, a: a + 0 * s, 0.0, 1, "clip", n_states=3, n_actions=3).mechanics
+    ahead = np.array([[5 - 3e-12, 5 + 2e-13, 5 + 4e-13]])
+    for slack, lowest in ((0.0, 2), (1e-12, 1), (1e-11, 0)):
+        value, policy = np.empty(3), np.zeros(3, np.int64)
+        induction.Best(m)(0, ahead, value, policy, slack)
+        assert policy.tolist() == [lowest] * 3
+        assert value.tolist() == [5 + 4e-13] * 3
+
+
 def test_a_large_system_is_learned_and_valued_as_any(monkeypatch):
     world = ucbf.World(shop(fixed=1.0), law_of(range(10)), start=4)
     other = ucbf.random_world(seed=2, lipschitz=None)
