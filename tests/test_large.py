@@ -99,6 +99,20 @@ def test_sliding_maxima_give_the_same_bits_also_where_actions_tie(cost, fixed, s
     assert_same_bits(ucbf.World(system, law_of(weights)))
 
 
+@pytest.mark.parametrize("cost", [0.1, 0.3, 1.7])
+def test_where_rounding_decides_all_actions_are_compared(cost):
+    # What follows grows by what an order costs: all actions tie but for rounding, of the reward and of the sum.
+    m = shop(60, 25, cost=cost).mechanics
+    best, each, rng = induction.Best(m), np.arange(61), np.random.default_rng(0)
+    for _ in range(20):
+        ahead = cost * np.arange(m.n_after)[None] + rng.integers(-2, 3, (1, m.n_after)) * 1e-16
+        value, policy = np.empty(61), np.zeros(61, np.int64)
+        best(0, ahead, value, policy)
+        q = m.reward[0] + ahead[0, m.after[0]]
+        np.testing.assert_array_equal(policy, q.argmax(axis=1))
+        np.testing.assert_array_equal(value, q[each, policy])
+
+
 def test_sliding_maxima_are_for_orders_that_cost_so_much_a_piece():
     def slope(**more):
         m = shop(**more).mechanics
@@ -148,6 +162,17 @@ def test_a_wide_distribution_is_summed_by_fourier_transforms_and_rounding_breaks
     assert not as_large(flat)[2].any()
     same = [as_large(world) for _ in range(2)]
     np.testing.assert_array_equal(same[0][0], same[1][0])
+
+
+def test_actions_within_the_rounding_of_a_transform_tie_and_the_lowest_is_taken():
+    # Action 1 leads to 5 + 2e-13, action 2 to 5 + 4e-13, action 0 to 5 - 3e-12: with a slack of 1e-12 the second ties.
+    m = ucbf.System(lambda s, a: a + 0 * s, 0.0, 1, "clip", n_states=3, n_actions=3).mechanics
+    ahead = np.array([[5 - 3e-12, 5 + 2e-13, 5 + 4e-13]])
+    for slack, lowest in ((0.0, 2), (1e-12, 1), (1e-11, 0)):
+        value, policy = np.empty(3), np.zeros(3, np.int64)
+        induction.Best(m)(0, ahead, value, policy, slack)
+        assert policy.tolist() == [lowest] * 3
+        assert value.tolist() == [5 + 4e-13] * 3
 
 
 def test_a_large_system_is_learned_and_valued_as_any(monkeypatch):
