@@ -7,13 +7,15 @@ PIP = -m pip install --quiet --disable-pip-version-check
 INSTALL = $(BIN)/python $(PIP) --constraint constraints.txt
 INSTALL_LOWEST = $(LOWEST)/bin/python $(PIP) --constraint $(LOWEST)/versions.txt
 
-.PHONY: help figure1 figure2 figure3 evidence known fitted quickstart test test-all test-lowest mutants attack inventorybench lint format bench clean
+.PHONY: help figure1 figure2 figure3 evidence known fitted quickstart docs dist test test-all test-lowest mutants attack inventorybench lint format bench clean
 
 help:
 	@echo "make figure1      install, run the paper's experiment, draw its figure"
 	@echo "make figure2      UCBVI-f and repair of a wrong f in the same worlds"
 	@echo "make figure3      how regret grows with the horizon; UCB-f with Bernstein's bonus and with a reference"
 	@echo "make quickstart   install, learn an inventory policy, show it"
+	@echo "make docs         the manual as HTML, in build/docs; warnings and broken links within it are errors"
+	@echo "make dist         wheel and sdist, in dist"
 	@echo "make test         lint and every test but the slow ones"
 	@echo "make test-all     lint and every test"
 	@echo "make test-lowest  every test but the slow ones, with the oldest versions that pyproject.toml allows"
@@ -40,6 +42,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable ".[dev]"
 	@touch $@ $(VENV)/.use
 
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable ".[docs]"
+	@touch $@ $(VENV)/.use
+
 # The build tool too is the oldest allowed: it is installed first, and used instead of the newest.
 $(LOWEST)/.dev: pyproject.toml benchmarks/lowest.py
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "needs Python 3.11; set PYTHON=python3.11")'
@@ -60,6 +66,14 @@ figure3: $(VENV)/.use
 
 quickstart: $(VENV)/.use
 	$(BIN)/python examples/inventory.py
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
+
+dist: | $(BIN)/python
+	$(INSTALL) hatchling
+	$(BIN)/python -m hatchling build
 
 DATA ?= ../shared/bench/inventorybench_dev.csv
 inventorybench: $(VENV)/.use
@@ -91,6 +105,7 @@ attack: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/$(if $(AGAINST),against.py $(AGAINST),speed.py)
+	$(if $(AGAINST),,$(BIN)/python benchmarks/large.py)
 
 evidence: $(VENV)/.use
 	$(BIN)/python benchmarks/evidence.py
@@ -106,5 +121,5 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-* .test-kernels results .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .test-kernels results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

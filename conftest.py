@@ -3,6 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+collect_ignore = ["docs/conf.py", "docs/notebooks.py"]  # tools of the manual
+collect_ignore_glob = ["docs/gallery/*"]  # tests/test_manual.py runs its pages, with their pictures
+
 # Compilation makes a first example slow; that is not what is tested.
 settings.register_profile("ucbf", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ucbf")

@@ -2,7 +2,7 @@
 
     python benchmarks/endless.py [seeds]
 
-Prints the figures of docs/endless.md and draws docs/lost_sales.png.
+Prints the figures of docs/howto/lead_times.md, no_end.md and contexts.md, and draws docs/lost_sales.png.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the README claims of certificates, few switches, the model check and repair, measured.
+"""What docs/benchmarks.md says of certificates, few switches, the model check and repair, measured.
 
 Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. ``--quick`` for a look in a minute; the
 name of a part (certificates, few_switches, model_check, repair, prior_knowledge) for that part alone.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from repair_worlds import kinds_of_world
 
 import ucbf
 from ucbf.kernels import loop
@@ -282,48 +283,14 @@ def depends(agent: ucbf.UCBVIf, world: ucbf.World, marks: list[int], seed: int) 
     return accused
 
 
-def kinds_of_world() -> dict[str, Any]:
-    """Where repair may go wrong: S, A, the law of W (of a generator and H), how far f is off, and is told to be."""
-
-    def bell(sd: float, most: int) -> Any:
-        x = np.arange(most + 1)
-        return lambda rng, H: [np.exp(-((x - most / 2 - rng.uniform(-1, 1)) ** 2) / (2 * sd**2)) for _ in range(H)]
-
-    def flat(most: int) -> Any:
-        return lambda rng, H: np.ones((1, most + 1))
-
-    def uneven(most: int) -> Any:
-        return lambda rng, H: rng.random((H, most + 1))
-
-    def sparse(most: int) -> Any:
-        return lambda rng, H: [rng.permutation(np.r_[rng.random(3) + 0.2, np.zeros(most - 2)]) for _ in range(H)]
-
-    def falling(most: int) -> Any:
-        return lambda rng, H: 0.8 ** np.arange(most + 1)[None]
-
-    return {
-        "bell-shaped, sd 6": (60, 3, bell(6, 36), 4, 4),
-        "bell-shaped, sd 6, f exact": (60, 3, bell(6, 36), 0, 4),
-        "flat on 21": (150, 6, flat(20), 4, 4),
-        "flat on 21, f exact": (150, 6, flat(20), 0, 4),
-        "flat on 13, f exact": (40, 3, flat(12), 0, 2),
-        "geometric": (50, 4, falling(25), 4, 4),
-        "three of 21 values": (40, 4, sparse(20), 4, 4),
-        "three of 21, f exact, told 8": (40, 4, sparse(20), 0, 8),
-        "bell-shaped, sd 2, off by 4": (100, 4, bell(2, 16), 8, 8),
-        "the paper's, A = 8": (25, 8, uneven(5), 4, 4),
-        "the paper's, A = 8, f exact": (25, 8, uneven(5), 0, 4),
-    }
-
-
 def repair() -> None:
     """What repair costs, and saves, over knowing f and over believing it as told."""
     worlds, episodes = (2, 500) if QUICK else (10, 2000)
     print(f"\nrepair, H = 5: mean regret of UCBVI-f in {worlds} worlds, {episodes} episodes")
-    print(f"{'':32}{'f known':>9}{'as told':>9}{'repaired':>10}")
+    print(f"{'':32}{'f known':>9}{'as told':>9}{'repaired':>10}{'over the better':>17}")
     for name, kind in kinds_of_world().items():
         found = np.mean(over(worlds, partial(repaired_in, kind, episodes)), axis=0)
-        print(f"  {name:30}" + "".join(f"{x:9.1f}" for x in found))
+        print(f"  {name:30}" + "".join(f"{x:9.1f}" for x in found) + f"{found[2] / min(found[:2]):17.2f}", flush=True)
 
 
 def repaired_in(kind: Any, episodes: int, seed: int) -> list[float]:

@@ -1,7 +1,8 @@
-"""Many items from a file to plans: items a second, memory, and the kernel against the same loops in C.
+"""Many items from a file to plans: items a second, memory, and how near that is to what C and Parquet alone would take.
 
 ``python benchmarks/fleet.py [items]``: makes a file of two years of days of every item (100,000 unless told otherwise),
-learns a plan for each, and says where the time goes. S = 60, A = 30, H = 7.
+learns a plan for each, and says where the time goes. S = 60, A = 30, H = 7. The bound is reading the file, the same
+plans in C and writing the tables, and nothing else. Some items are learned by agents of their own, to compare.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def written(folder: Path, n: int) -> None:
             names = [f"sku{i:08d}" for i in range(begin, min(begin + 1000, n))]
             demand = rng.poisson(rng.uniform(2, 12, len(names))[:, None], (len(names), DAYS)).clip(0, 29)
             dates = pa.array(np.tile(days, len(names)).astype("datetime64[D]"))
-            columns = [np.repeat(names, DAYS), dates, demand.ravel().astype(np.int16)]
+            codes = pa.array(np.repeat(np.arange(len(names), dtype=np.int32), DAYS))
+            items = pa.DictionaryArray.from_arrays(codes, pa.array(names)).cast(pa.string())
+            columns = [items, dates, demand.ravel().astype(np.int16)]
             file.write_table(pa.table(columns, schema=schema))
     costs = {name: rng.uniform(*ends, n) for name, ends in COSTS.items()}
     pq.write_table(pa.table({"item": [f"sku{i:08d}" for i in range(n)], **costs}), folder / "items.parquet")
@@ -115,23 +118,70 @@ def kernels(n: int = 2000) -> tuple[float, float | None]:
         return ours, seconds(lambda: plan(*sizes, *given)) / n * 1e6
 
 
+def files_only(folder: Path, n: int) -> float:
+    """Seconds of work an item, of reading the demand and writing the plans again."""
+    begin = time.process_time()
+    with pq.ParquetFile(folder / "demand.parquet", read_dictionary=["item"]) as file:
+        for _ in file.iter_batches(1 << 18):
+            pass
+    for i, path in enumerate(sorted((folder / "out").glob("*.parquet"))):
+        pq.write_table(pq.read_table(path), folder / f"again{i}.parquet", compression="zstd", use_dictionary=False)
+        (folder / f"again{i}.parquet").unlink()
+    return (time.process_time() - begin) / n
+
+
+def compared(folder: Path, n: int, sample: int = 20) -> int:
+    """How many of some items have the very policy of an agent that saw them alone."""
+    plans = pq.read_table(sorted((folder / "out").glob("*.parquet")), columns=["item", "action", *COSTS])
+    same = 0
+    for i in np.random.default_rng(2).choice(n, min(sample, n), replace=False):
+        row = plans.slice(int(i), 1).to_pylist()[0]
+        rows = pq.read_table(folder / "demand.parquet", filters=[("item", "==", row["item"])])
+        demand, days = rows["demand"].to_numpy(), rows["date"].cast(pa.int32()).to_numpy()
+        shop = SHOP.replace(**{name: row[name] for name in COSTS})
+        agent = ucbf.UCBVIf(shop.system)
+        first = int((4 - days[0]) % 7)  # whole weeks from a Monday, and what is left before and after
+        whole = (len(days) - first) // 7 * 7
+        agent.warm_start(-demand[first : first + whole].reshape(-1, 7).astype(np.int64))
+        for k in (*range(first), *range(first + whole, len(days))):
+            agent.learner.law.counts[(days[k] - 4) % 7, -int(demand[k]) - shop.system.residuals[0]] += 1
+            agent.learner.stale[0] = 1
+        same += bool((shop.action_quantities[agent.policy].ravel() == np.array(row["action"])).all())
+    return same
+
+
 def main() -> None:
     """Print a table."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     ours, theirs = kernels()
     print(f"plans only, one thread: {ours:.1f} µs an item (costs and counts of its own included)", end="")
-    print("" if theirs is None else f"; the same loops in C: {theirs:.1f} µs, a ratio of {theirs / ours:.2f}")
+    print(
+        "" if theirs is None else f"; the same loops in C: {theirs:.1f} µs, a ratio of {theirs / ours:.2f}", flush=True
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         written(folder, n)
-        for again in ("from the beginning", "again, with all done"):
+        size = (folder / "demand.parquet").stat().st_size
+        print(f"a file of {n * DAYS:,} rows, {size / 1e6:,.0f} MB", flush=True)
+        files = folder / "demand.parquet", folder / "out", folder / "items.parquet"
+        for again, gains in (("with gains", True), ("plans only", False), ("again, with all done", False)):
             begin, work = time.perf_counter(), time.process_time()
-            ucbf.learn_fleet(SHOP, folder / "demand.parquet", folder / "out", folder / "items.parquet")
+            ucbf.learn_fleet(SHOP, *files, gains=gains)
             took, work = time.perf_counter() - begin, time.process_time() - work
             print(
-                f"{n} items x {DAYS} days, {again}: {took:.1f} s ({n / took:,.0f} items a second), {work:.1f} s of work"
+                f"{n} items x {DAYS} days, {again}: {took:.1f} s ({n / took:,.0f} items a second), "
+                f"{work:.1f} s of work, {work / n * 1e6:.0f} µs an item",
+                flush=True,
             )
-    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+            if again == "plans only":
+                whole = work / n * 1e6
+        print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+        bound = files_only(folder, n) * 1e6
+        print(f"reading the rows and writing the plans alone: {bound:.0f} µs an item", end="")
+        if theirs is not None:
+            print(f"; with the plans in C {bound + theirs:.0f} µs, a ratio of {(bound + theirs) / whole:.2f}", end="")
+        sample = min(20, n)
+        print(f"\n{compared(folder, n)} of {sample} items have the very policy of an agent of their own")
 
 
 if __name__ == "__main__":

@@ -165,18 +165,21 @@ def cost_figure(path: Path) -> None:
     figure, ax = plt.subplots(figsize=(8, 4.6), layout="constrained")
     weeks = 3000
     days = 7 * np.arange(1, weeks + 1)
+    since: dict[str, float] = {}
     for name, colour in COLOURS.items():
         runs = [ucbf.simulate(ucbf.make_agent(name, world.system), world, weeks, seed=s) for s in range(SEEDS)]
         profit = best - np.array([run.gap for run in runs])
         low, middle, high = np.quantile(profit, [0.1, 0.5, 0.9], axis=0)
         ax.fill_between(days, low, high, color=colour, alpha=0.2, linewidth=0)
         ax.plot(days, middle, color=colour, label=name)
+        since[name] = 7 * settled(best - middle, 0.01 * best)
     ax.axhline(best, color="black", linewidth=1, label="optimum, which knows the law")
     for name, dashes in (("(s, S)", "--"), ("base-stock", ":")):
         ax.axhline(rules[name], color="#777777", linestyle=dashes, linewidth=1.4, label=f"{name}, which knows it too")
     ax.set(xscale="log", xlim=(7, days[-1]), ylim=(0, 1.05 * best))
-    ax.set(xlabel="days of data", ylabel="expected profit a week")
-    ax.set_title(f"A store with 21 levels of stock ({SEEDS} histories; band: 10 to 90 %)", loc="left", fontsize=11)
+    ax.set(xlabel=f"days of data   ({SEEDS} histories; band: 10 to 90 %)", ylabel="expected profit a week")
+    title = f"UCBVI-f is within 1 % of the optimum after {since['UCBVI-f']:.0f} days, UCB-f after {since['UCB-f']:.0f}"
+    ax.set_title(title, loc="left", fontsize=11, fontweight="bold")
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#ececec")
     ax.legend(frameon=False, fontsize=9)
@@ -232,6 +235,8 @@ def censored_figure(path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="#ececec")
         ax.set_axisbelow(True)
+    title = "Days that sold out, counted as bounds, lead to the true demand; sales taken for demand do not"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     figure.savefig(path, dpi=160)
     last = ", ".join(f"{name} {np.median(table[:, -1]):.3f}" for name, table in errors.items())
     print(f"\n{path}: distance from the truth after {shown[-1]} days, {100 * empty:.0f} % of them censored: {last}")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import in_c
 import numpy as np
 
 import ucbf
@@ -183,6 +184,7 @@ def main() -> None:
         f"\na continuous box, 61 x 61 points, 9 actions, 24 steps, 1000 samples of W: a plan in {1000 * whole:.0f} ms,"
     )
     print(f"{pair * 1e9:.0f} ns a pair; {literal / pair:.0f} times faster than the transcription with 20 samples")
+    in_c.main()
     base, ours = import_seconds("numpy"), import_seconds("numpy, ucbf")
     print(f"\nimport ucbf: {ours - base:.3f} s more than import numpy ({base:.3f} s)")
 

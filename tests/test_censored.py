@@ -105,6 +105,33 @@ def test_the_command_says_what_was_hidden(tmp_path):
     assert f"the mean rose from {np.minimum(demand, stock).mean():.3g} to " in done.stdout
 
 
+def test_a_log_of_stock_and_sales_says_which_days_sold_out(tmp_path):
+    rng = np.random.default_rng(0)
+    demand, came, shelf = rng.poisson(10, N), rng.integers(0, 6, N), rng.integers(6, 13, N)
+    sold, days = np.minimum(demand, came + shelf), np.datetime64("2024-01-01") + np.arange(N)
+
+    def written(rows):
+        lines = (f"{d},{u},{s},{c},{o}\n" for d, u, s, c, o in rows)
+        (tmp_path / "log.csv").write_text("date,units,stock,received,open\n" + "".join(lines))
+
+    written(zip(days, sold, shelf, came, (demand < came + shelf) * 1, strict=True))
+    shop = ["learn", "inventory", "--demand", "log.csv", "--column", "units", "--price", 9, "--unit-cost", 4]
+    marked = commands.ucbf(*shop, "--in-stock", "open", "--out", "marked", cwd=tmp_path)
+    logged = commands.ucbf(*shop, "--available", "stock", "received", "--out", "logged", cwd=tmp_path)
+    assert "(column 'stock + received'), so that the demand was at least" in logged.stdout
+    same = [text.stdout.replace("'stock + received'", "'open'").split("written to")[0] for text in (marked, logged)]
+    assert same[0] == same[1]
+    alone = commands.ucbf(*shop, "--available", "stock", cwd=tmp_path, check=False)
+    assert alone.returncode == 2
+    first = int((sold > shelf).argmax())
+    assert (
+        f"row {first + 2} ({days[first]}): {sold[first]} were sold (units) of {shelf[first]} that were there (stock), "
+        f"in {int((sold > shelf).sum())} steps in all; name every column" in alone.stderr
+    )
+    both = commands.ucbf(*shop, "--available", "stock", "--in-stock", "open", cwd=tmp_path, check=False)
+    assert "are both given; give one of them" in both.stderr
+
+
 def test_where_every_step_was_sold_out_nothing_is_known_of_the_demand():
     episodes = weeks(np.full((10, 7), 4.0))
     remark = censored_remark(data.uncensored(episodes, np.zeros((10, 7), bool)), "open")

@@ -76,11 +76,11 @@ def test_what_a_boundary_hides_counts_as_for_ucbvi_f():
             agent.observe(h, int(s[i]), int(a[i]), int(s_next[i]))
         s = s_next
     for i, agent in enumerate(agents):
-        rows = slice(i * fleet.rows, (i + 1) * fleet.rows)
+        rows = slice(i * SHOP.n_steps, (i + 1) * SHOP.n_steps)
         for name in ("counts", "below", "above"):
-            np.testing.assert_array_equal(getattr(fleet.law, name)[rows], getattr(agent.learner.law, name))
+            np.testing.assert_array_equal(getattr(fleet.knowledge.law, name)[rows], getattr(agent.learner.law, name))
         np.testing.assert_array_equal(fleet.policies[i], agent.policy)
-    assert fleet.law.below.sum() > 0
+    assert fleet.knowledge.law.below.sum() > 0
 
 
 @pytest.mark.parametrize("discount", [1.0, 0.9])
@@ -235,3 +235,104 @@ def test_a_bound_by_hand():
     fleet.add(items=[0, 1], steps=[0, 0], disturbances=[-4, -4])
     plans = fleet.share("unit_cost", 30)
     assert [plans.multiplier, plans.used, plans.reward, plans.bound] == pytest.approx([3, 20, 140, 170], rel=1e-5)
+
+
+# -- other ways of knowing W ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("half_life", "stationary"), [(None, False), (None, True), (6.0, False)])
+def test_what_is_recent_counts_as_for_an_agent_that_sees_the_item_alone(half_life, stationary):
+    rng, n, K = np.random.default_rng(4), 3, 60
+    law = {"name": "Recent", "half_life": half_life, "stationary": stationary}
+    fleet = ucbf.Fleet(SHOP, {"price": [9.0, 12, 15]}, law=law)
+    w = np.stack([np.r_[-rng.integers(0, 3, (K - k, 4)), -rng.integers(4, 7, (k, 4))] for k in (0, 8, 30)])
+    for h in range(4):  # of one step after the other; of each step in order of time
+        if not stationary:
+            fleet.add(np.repeat(np.arange(n), K), np.full(n * K, h), w[:, :, h].ravel())
+    if stationary:
+        fleet.add(np.repeat(np.arange(n), 4 * K), np.tile(np.arange(4), n * K), w.ravel())
+    for i in range(n):
+        agent = ucbf.UCBVIf(fleet.system_of(i), law=law)
+        agent.warm_start(w[i])
+        np.testing.assert_array_equal(fleet.policies[i], agent.policy)
+        np.testing.assert_allclose(fleet.values[i], agent.plan.v[0], rtol=1e-12)
+        np.testing.assert_allclose(fleet.distribution_of(i).pmf, agent.law.pmf, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(fleet.knowledge.scores[i], list(agent.knowledge.scores.values()), rtol=1e-12)
+        if half_life is None:
+            assert fleet.knowledge.chosen(np.array([i]))[0] == agent.knowledge.half_life
+    if half_life is None:
+        assert len(set(fleet.knowledge.chosen(np.arange(n)))) > 1
+
+
+def test_a_half_life_by_hand():
+    # Demand 0, then 1, with a half-life of one step of the kind: the first counts 1/2, the second 1.
+    shop = ucbf.systems.Inventory(capacity=1, max_demand=1, horizon=1)
+    fleet = ucbf.Fleet(shop, n_items=1, law={"name": "Recent", "half_life": 1.0})
+    fleet.add([0, 0], [0, 0], [0, -1])
+    np.testing.assert_allclose(fleet.distribution_of(0).pmf, [[2 / 3, 1 / 3]])
+
+
+def test_around_forecasts_the_error_is_learned_and_moved_to_the_coming_episode():
+    # Forecast 2, demand 3 and 2: errors of 1 and 0 more than forecast. Now 4 is forecast: 5 or 4. Of 6: 7 is beyond
+    # the range and counts as 6.
+    shop = ucbf.systems.Inventory(capacity=8, max_demand=6, horizon=1)
+    fleet = ucbf.Fleet(shop, n_items=2, forecasts=True)
+    fleet.add([0, 0, 1, 1], [0, 0, 0, 0], [-3, -2, -3, -2], expected=[-2, -2, -2, -2])
+    fleet.expect([[-4], [-6]])
+    np.testing.assert_array_equal(fleet.distribution_of(0).values, np.arange(-6, 1))
+    np.testing.assert_array_equal(fleet.distribution_of(0).pmf, [[0, 0.5, 0.5, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(fleet.distribution_of(1).pmf, [[1.0, 0, 0, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("law", [None, "Recent"])
+def test_plans_around_forecasts_are_those_of_a_preset_with_that_profile(law):
+    rng, K = np.random.default_rng(5), 40
+    shop = SHOP.replace(price=9.0, unit_cost=3.0)
+    fleet = ucbf.Fleet(shop, n_items=1, forecasts=True, law=law)
+    forecast = rng.integers(1, 5, (K, 4))
+    demand = np.clip(forecast + rng.integers(-2, 3, (K, 4)), 0, 6)
+    fleet.add(np.zeros(4 * K, int), np.tile(np.arange(4), K), -demand.ravel(), expected=-forecast.ravel())
+    now = np.array([1, 3, 5, 2])
+    fleet.expect([-now])
+    with_profile = shop.replace(profile=tuple(map(float, now)))
+    agent = ucbf.UCBVIf(with_profile.system, law=law)
+    agent.warm_start(forecast - demand)
+    believed = with_profile.clipped_to_amount_range(agent.law)
+    plan = ucbf.planning.plan(with_profile.system, believed)
+    np.testing.assert_allclose(fleet.values[0], plan.v[0], rtol=1e-12)
+    np.testing.assert_array_equal(fleet.policies[0], plan.policy)
+
+
+def test_certificates_are_those_of_an_agent_that_saw_the_item_alone():
+    rng = np.random.default_rng(6)
+    prior = ucbf.Disturbance([0.5, 0.5], low=-1)
+    fleet = ucbf.Fleet(SHOP, {"price": [9.0, 14.0]}, prior=prior, prior_weight=3)
+    w = -rng.binomial(6, 0.4, (2, 300, 4))
+    fleet.add(np.repeat([0, 1], 1200), np.tile(np.arange(4), 600), w.ravel())
+    for i in range(2):
+        alone = ucbf.UCBVIf(fleet.system_of(i), prior=prior, prior_weight=3)
+        alone.warm_start(w[i])
+        agent = fleet.agent_of(i)
+        np.testing.assert_array_equal(agent.learner.visits, alone.learner.visits)
+        one, other = fleet.certificate(i, 0.1, "bernstein"), alone.certificate(0.1, "bernstein")
+        np.testing.assert_array_equal(one.gap, other.gap)
+        assert 0 < one.gap.max() < fleet.values[i].max()
+    fleet.observe(0, [0, 0], [0, 0], [0, 0])  # an empty shelf
+    with pytest.raises(ValueError, match="a boundary hid 1 disturbance"):
+        fleet.certificate(0)
+
+
+def test_what_other_laws_cannot_do_is_refused():
+    fleet = ucbf.Fleet(SHOP, n_items=2, law="Recent")
+    fleet.observe(0, [5, 5], [0, 0], [4, 3])
+    cases = [
+        (lambda: fleet.observe(0, [0, 5], [0, 0], [0, 4]), "a boundary hides a disturbance"),
+        (lambda: fleet.agent_of(0), "an agent is made of counts"),
+        (lambda: fleet.add([0], [0], [-1], expected=[-1]), "does not learn around forecasts; pass forecasts=True"),
+        (lambda: ucbf.Fleet(SHOP, n_items=2, law="Levels"), "a fleet knows Counts and Recent"),
+        (lambda: ucbf.Fleet(SHOP, n_items=2, forecasts=True).add([0], [0], [-1]), "say what was forecast"),
+        (lambda: ucbf.Fleet(SHOP, n_items=2, forecasts=True).expect([[0] * 4]), "give [N, H] = (2, 4)"),
+    ]
+    for call, message in cases:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call()

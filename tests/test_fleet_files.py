@@ -1,5 +1,11 @@
 """From a long file of many items to plans."""
 
+import random
+import shutil
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -10,6 +16,7 @@ import ucbf
 from commands import ucbf as run
 from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
+from ucbf.fleet import reading
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
 MONDAY = np.datetime64("2024-01-01")
@@ -31,16 +38,16 @@ def shop_file(folder, n=7, seed=0, days=84):
 
 def learned(folder, **given):
     counted = ucbf.learn_fleet(SHOP, folder / "demand.parquet", folder / "out", folder / "items.parquet", **given)
-    return counted, pq.read_table(folder / "out").sort_by("item").to_pylist()
+    return counted, pq.read_table(list((folder / "out").glob("*.parquet"))).sort_by("item").to_pylist()
 
 
 def test_each_item_gets_the_plan_that_a_fleet_of_one_gives_it(tmp_path, monkeypatch):
     monkeypatch.setattr(fleet_files, "CHUNK", 3)
-    monkeypatch.setattr(fleet_files, "ROWS", 100)  # rows of an item come in several parts
+    monkeypatch.setattr(reading, "ROWS", 100)  # rows of an item come in several parts
     demand, costs = shop_file(tmp_path)
     counted, rows = learned(tmp_path)
     assert counted == {"learned": 7, "kept": 0, "refused": 0}
-    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert len(list((tmp_path / "out").glob("plans-*.parquet"))) == 3
     for i, row in enumerate(rows):
         alone = ucbf.Fleet(SHOP, {name: values[i : i + 1] for name, values in costs.items()})
         alone.add(np.zeros(84, int), np.arange(84) % 7, -demand[row["item"]])  # a week begins on Monday
@@ -127,11 +134,137 @@ def test_costs_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(UserError, match="item 'sku0' has two rows; keep one"):
         learned(tmp_path)
     write(tmp_path / "items.parquet", pa.table({"item": ["sku0"], "colour": [1.0]}))
-    with pytest.raises(UserError, match="column 'colour' is no cost of Inventory; those are price"):
+    with pytest.raises(UserError, match="is no parameter of Inventory that items may differ in; those are unit"):
         learned(tmp_path)
     (tmp_path / "items.parquet").unlink()
     with pytest.raises(UserError, match="is not there"):
         learned(tmp_path)
+
+
+# -- shapes, laws, forecasts ------------------------------------------------------------------------
+
+
+def test_items_of_different_size_are_grouped_by_their_sizes(tmp_path):
+    demand, costs = shop_file(tmp_path)
+    sizes = {"capacity": [8, 8, 12, 12, 6, None, 8], "max_order": [5, 4, 5, 5, 5, 5, 5], "lead_time": [0] * 7}
+    pq.write_table(pa.table({"item": list(demand), **costs, **sizes}), tmp_path / "items.parquet")
+    counted, rows = learned(tmp_path)
+    assert counted["learned"] == 7
+    for i, row in enumerate(rows):
+        shop = SHOP.replace(capacity=sizes["capacity"][i] or 8, max_order=sizes["max_order"][i])
+        alone = ucbf.Fleet(shop, {name: values[i : i + 1] for name, values in costs.items()})
+        alone.add(np.zeros(84, int), np.arange(84) % 7, -demand[row["item"]])
+        np.testing.assert_array_equal(row["value"], alone.values[0])
+        np.testing.assert_array_equal(row["action"], alone.policies[0].ravel())
+        assert (row["capacity"], row["max_order"]) == (shop.capacity, shop.max_order)
+    pq.write_table(pa.table({"item": list(demand), "max_order": [5, -1, 5, 5, 5, 5, 5]}), tmp_path / "items.parquet")
+    counted, rows = learned(tmp_path)
+    assert (counted["learned"], counted["refused"]) == (6, 1)
+    assert rows[1]["note"].startswith("refused: max_order is -1")
+    late = {"backlog": [0, 4, 0, 0, 0, 0, 0], "lead_time": [0, 2, 0, 0, 0, 0, 0], "max_order": [5, 5, None, 5, 5, 5, 5]}
+    pq.write_table(pa.table({"item": list(demand), **late}), tmp_path / "items.parquet")
+    counted, rows = learned(tmp_path)
+    assert (counted["learned"], counted["refused"]) == (6, 1)
+    assert rows[1]["note"].startswith("refused: a fleet is of systems")  # rewards are paid late there
+
+
+def test_sizes_are_chosen_by_the_data_and_rounded_so_that_items_share_them(tmp_path):
+    rng = np.random.default_rng(0)
+    demand = {"large": 50 * rng.integers(0, 41, 84), "small": rng.integers(0, 5, 84), "zero": np.zeros(84),
+              "tiny": rng.integers(0, 4, 84)}  # fmt: skip
+    pq.write_table(pa.concat_tables([rows_of(*item) for item in demand.items()]), tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": list(demand), "price": [9.0] * 4}), tmp_path / "items.parquet")
+    shop = ucbf.systems.Inventory(capacity=2, max_demand=1, horizon=7)
+    fitted = ("unit", "max_demand", "capacity")
+    ucbf.learn_fleet(shop, tmp_path / "demand.parquet", tmp_path / "out", tmp_path / "items.parquet", fitted=fitted)
+    rows = {row["item"]: row for row in pq.read_table(list((tmp_path / "out").glob("*.parquet"))).to_pylist()}
+    # Up to 4: 1.5 * 4 = 6 and 2 * 4 = 8 are steps of 1, 2, 3, 4, 6, 8, 12. Up to 3: 4.5 -> 6, 6.
+    assert [rows["small"][name] for name in fitted] == [1, 6, 8]
+    assert [rows["tiny"][name] for name in fitted] == [1, 6, 6]
+    # 2000 in units of 50: 60 -> 64 and 80 -> 96 units.
+    assert [rows["large"][name] for name in fitted] == [50, 64 * 50, 96 * 50]
+    assert len(rows["large"]["value"]) == 97
+    assert rows["zero"]["note"].startswith("refused: all amounts are 0")
+
+
+def test_recent_demand_counts_more_where_that_predicts_better(tmp_path):
+    rng = np.random.default_rng(1)
+    fell = np.r_[rng.integers(4, 7, 7 * 40), rng.integers(0, 2, 7 * 40)]
+    parts = [rows_of("fell", fell), rows_of("same", rng.integers(0, 7, 7 * 80))]
+    pq.write_table(pa.concat_tables(parts), tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": ["fell", "same"], "price": [9.0, 9.0]}), tmp_path / "items.parquet")
+    _, alike = learned(tmp_path)
+    _, rows = learned(tmp_path, law="Recent")
+    assert rows[0]["half_life"] < rows[1]["half_life"]
+    assert alike[0]["half_life"] is None
+    assert rows[0]["note"].endswith("what is recent counts more")
+    assert sum(rows[0]["action"]) < sum(alike[0]["action"])
+
+
+def test_forecasts_stand_beside_demand_and_go_on_after_it(tmp_path):
+    rng = np.random.default_rng(2)
+    forecast = rng.integers(1, 6, 91).astype(float)
+    demand = np.clip(forecast + rng.integers(-1, 2, 91), 0, 6)
+    days = pa.array(MONDAY + np.arange(91))
+    known = [*demand[:84], *[None] * 7]
+    tables = [
+        pa.table({"item": [name] * n, "date": days[:n], "demand": pa.array(known[:n], pa.float64()),
+                  "forecast": forecast[:n]}) for name, n in (("a", 91), ("short", 90))
+    ]  # fmt: skip
+    pq.write_table(pa.concat_tables(tables), tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": ["a", "short"], "price": [9.0, 9.0]}), tmp_path / "items.parquet")
+    counted, rows = learned(tmp_path, columns=ucbf.fleet.Columns(forecast="forecast"), stationary=True)
+    assert counted == {"learned": 1, "kept": 0, "refused": 1}
+    alone = ucbf.Fleet(SHOP, {"price": [9.0]}, stationary=True, forecasts=True)
+    alone.add(np.zeros(84, int), np.arange(84) % 7, -demand[:84].astype(int), -forecast[:84].astype(int))
+    alone.expect(-forecast[None, 84:].astype(int))
+    np.testing.assert_array_equal(rows[0]["value"], alone.values[0])
+    np.testing.assert_array_equal(rows[0]["action"], alone.policies[0].ravel())
+    assert (str(rows[0]["last"]), rows[0]["mean"]) == ("2024-03-24", demand[:84].mean())
+    assert rows[1]["note"] == "refused: no forecast of the 7 days to come"
+
+
+def test_gain_is_what_a_plan_for_the_mean_would_lose(tmp_path):
+    demand, costs = shop_file(tmp_path, n=2, days=91)  # thirteen weeks: no mean is half-way between two numbers
+    costs["holding"] = np.array([0.3, 0.7])  # so that nothing is as well ordered a day early
+    pq.write_table(pa.table({"item": list(demand), **costs}), tmp_path / "items.parquet")
+    _, rows = learned(tmp_path, certificate=0.1)
+    for i, row in enumerate(rows):
+        shop = SHOP.replace(**{name: float(values[i]) for name, values in costs.items()})
+        w = -demand[row["item"]].reshape(-1, 7)
+        law = ucbf.Disturbance(np.stack([np.bincount(w[:, h] + 6, minlength=7) for h in range(7)]) / len(w), low=-6)
+        means = np.rint(w.mean(axis=0)).astype(int)
+        certain = ucbf.Disturbance(np.eye(7)[means + 6], low=-6)
+        world = ucbf.World(shop.system, law)
+        simple = ucbf.evaluate(world, ucbf.planning.plan(shop.system, certain).policy)[0, 0]
+        assert row["gain"] == pytest.approx(ucbf.optimal(world).v[0, 0] - simple, abs=1e-9)
+        assert row["gain"] > 0
+        agent = ucbf.UCBVIf(shop.system)
+        agent.warm_start(w)
+        assert row["lost_at_most"] == pytest.approx(agent.certificate(0.1, "bernstein").gap[0])
+
+
+def test_pipelines_are_learned_from_files_too(tmp_path):
+    shop_file(tmp_path, n=2)
+    shop = ucbf.systems.Inventory(capacity=6, max_order=3, max_demand=6, lead_time=2, horizon=None)
+    ucbf.learn_fleet(shop, tmp_path / "demand.parquet", tmp_path / "out", tmp_path / "items.parquet", stationary=True)
+    rows = pq.read_table(list((tmp_path / "out").glob("*.parquet"))).to_pylist()
+    assert rows[0]["note"] is None
+    assert len(rows[0]["action"]) == shop.system.n_states
+    assert (rows[0]["gain"], rows[0]["expected"] != 0) == (None, True)
+
+
+def test_a_part_that_was_cut_off_is_made_again(tmp_path):
+    shop_file(tmp_path)
+    _, first = learned(tmp_path)
+    (part,) = (tmp_path / "out").glob("plans-*")
+    part.write_bytes(part.read_bytes()[:-100])
+    counted, again = learned(tmp_path)
+    assert counted["learned"] == 7
+    assert again == first
+
+
+# -- the command ------------------------------------------------------------------------------------
 
 
 def test_the_command_with_files_of_text(tmp_path):
@@ -139,11 +272,97 @@ def test_the_command_with_files_of_text(tmp_path):
     for name in ("demand", "items"):
         pyarrow.csv.write_csv(pq.read_table(tmp_path / f"{name}.parquet"), tmp_path / f"{name}.csv")
     flags = ["--demand", tmp_path / "demand.csv", "--item", "item", "--items", tmp_path / "items.csv"]
-    sizes = ["--capacity", 8, "--max-order", 5, "--max-demand", 6]
-    done = run("learn", "inventory", *flags, *sizes, "--out", tmp_path / "by_command")
+    sizes = ["--capacity", 8, "--max-order", 5, "--max-demand", 6, "--unit", 1]
+    out = tmp_path / "by_command"
+    done = run("learn", "inventory", *flags, *sizes, "--half-life", "inf", "--out", out)
     assert "7 items: 7 with a plan, 0 refused; 0 with a note." in done.stdout
-    assert (tmp_path / "by_command" / "summary.md").read_text() in done.stdout
+    assert (out / "summary.md").read_text() in done.stdout
+    page = (out / "page.html").read_text()
+    assert "Those that gain most" in page
+    assert "sku3" in page
+    assert "http" not in page
     _, rows = learned(tmp_path)
-    assert pq.read_table(list((tmp_path / "by_command").glob("*.parquet"))).sort_by("item").to_pylist() == rows
-    assert "capacity and max_demand not given" in run("learn", "inventory", *flags, check=False).stderr
+    assert pq.read_table(list(out.glob("*.parquet"))).sort_by("item").to_pylist() == rows
     assert "without a column of items" in run("learn", "inventory", *flags[:2], *flags[4:], *sizes, check=False).stderr
+    assert "give their file (--items)" in run("learn", "inventory", *flags[:2], "--jobs", 2, check=False).stderr
+
+
+def test_the_command_chooses_sizes_and_writes_a_page_of_an_item_on_demand(tmp_path):
+    shop_file(tmp_path, days=7 * 30)
+    flags = ["--demand", tmp_path / "demand.parquet", "--item", "item", "--items", tmp_path / "items.parquet"]
+    flags += ["--out", tmp_path / "out", "--horizon", 7]
+    done = run("learn", "inventory", *flags)
+    assert "7 items: 7 with a plan" in done.stdout
+    rows = pq.read_table(list((tmp_path / "out").glob("*.parquet"))).sort_by("item").to_pylist()
+    assert {row["capacity"] for row in rows} == {12.0}
+    done = run("learn", "inventory", *flags, "--only", "sku3", "--no-pictures")
+    page = (tmp_path / "out" / "items" / "sku3" / "page.html").read_text()
+    assert f"price {rows[3]['price']:g}" in page
+    assert "sku3" in done.stdout
+    assert "has no item 'sku9'" in run("learn", "inventory", *flags, "--only", "sku9", check=False).stderr
+
+
+# -- killed at any moment ---------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import ucbf
+from ucbf.fleet import files
+files.CHUNK = 3
+shop = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
+given, out = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+ucbf.learn_fleet(shop, given / "demand.parquet", out, given / "items.parquet", **eval(sys.argv[3]))
+"""
+
+
+def started(folder, out, given=None):
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(out), repr(given or {})]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def tables(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.parquet"))}
+
+
+def ended(process):
+    """Whether a process ended as it should."""
+    process.communicate()
+    return process.returncode == 0
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments_it_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet_files, "CHUNK", 3)
+    shop_file(tmp_path, n=150)
+    learned(tmp_path)
+    process, begin = started(tmp_path, tmp_path / "alone"), time.monotonic()
+    assert ended(process)
+    took, whole, moments = time.monotonic() - begin, tables(tmp_path / "out"), random.Random(0)
+    assert len(whole) == 50
+    assert tables(tmp_path / "alone") == whole
+    unfinished = 0
+    for _ in range(20):
+        shutil.rmtree(tmp_path / "out")
+        process = started(tmp_path, tmp_path / "out")
+        time.sleep(moments.uniform(0, took))
+        process.kill()
+        ended(process)
+        kept = tables(tmp_path / "out")
+        assert kept.items() <= whole.items()
+        unfinished += len(kept) < len(whole)
+        learned(tmp_path)
+        assert tables(tmp_path / "out") == whole
+    assert unfinished >= 5
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_gives_the_same_plans(tmp_path):
+    shop_file(tmp_path, n=20)
+    assert ended(started(tmp_path, tmp_path / "threads"))
+    assert ended(started(tmp_path, tmp_path / "ray", {"engine": "ray", "workers": 2}))
+    assert tables(tmp_path / "threads") == tables(tmp_path / "ray")
+    assert len(tables(tmp_path / "ray")) == 7

@@ -15,8 +15,8 @@ ANSWER = """
 import numpy as np
 from ucbf.kernels.loop import replace_policy
 acted = np.zeros((1, 1), np.int64)
-replace_policy(acted, np.ones((1, 1), np.int64))
-print(acted[0, 0], sum(replace_policy.stats.cache_hits.values()))
+replace_policy(acted, np.ones((1, 1), np.int64), 0)
+print(acted[0, 0], sum(replace_policy.alone.stats.cache_hits.values()))
 """
 
 

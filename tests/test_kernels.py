@@ -6,6 +6,7 @@ state   f(s,0)  f(s,1)  r(s)
   2       2       0     1
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -193,3 +194,12 @@ def test_ucbvi_bf_adds_variance_range_and_the_next_states_uncertainty(system):
     # Half 1.056, half 2: variance (0.944/2)²; N = 2. State 1 was never left at step 1 before: 4 for both.
     bonus = math.sqrt(8 * 6 * 0.472**2 / 2) + 14 * 2 * 6 / 6 + math.sqrt(8 * 4 / 2)
     assert agent.q[0, 0, 1] == pytest.approx(min(1.056 + 0.056 + 0.001 * math.sqrt(32), 1.528 + 0.001 * bonus))
+
+
+@pytest.mark.parametrize("n_actions", [1, 2, 4, 5])
+def test_ties_go_to_the_lowest_action_whatever_their_number(n_actions):
+    reward = np.array(list(itertools.product([0.0, 1.0, 2.0], repeat=n_actions)))  # every pattern of ties, a state each
+    system = ucbf.System(np.zeros(reward.shape, np.int64), reward, 1, "wrap")
+    found = ucbf.optimal(ucbf.World(system, ucbf.Disturbance([1.0])))
+    assert found.policy[0].tolist() == reward.argmax(axis=1).tolist()  # numpy's argmax is the first
+    assert found.v[0].tolist() == reward.max(axis=1).tolist()

@@ -85,6 +85,69 @@ def test_counts_by_name_are_the_default(world):
     assert "Counts" in LAWS
 
 
+def test_the_guess_is_worth_what_the_counts_say_it_is():
+    system = ucbf.System([[0], [1], [2]], [0.0, 1.0, 3.0], 2, "wrap", disturbance_range=(0, 2))
+    agent = ucbf.UCBVIf(system)
+    agent.warm_start([[0, 1], [0, 1], [0, 2], [1, 1]])
+    # Step 0 has the shares 3/4, 1/4, 0, step 1 has 0, 3/4, 1/4; the guess is 1/3 each.
+    # Spread: Σ p(1 - p) is 6/16 at both, times 4/3: 1/2. Bias: Σ (p - 1/3)² is 7/24 at both, less 1/8: 1/6. So w = 3.
+    # Chances of at most j: 3/4, 1, 1 and 0, 3/4, 1. Spread: 3/16 at both, times 4/3: 1/4. Bias: of the guess's 1/3, 2/3
+    # it is 25/144 + 16/144 - 1/16 = 2/9 at step 0, 16/144 + 1/144 - 1/16 = 1/18 at step 1. So w = (1/2)/(5/18) = 9/5.
+    w = 9 / 5
+    np.testing.assert_allclose(
+        agent.law.pmf, [[(3 + w / 3) / (4 + w), (1 + w / 3) / (4 + w), w / 3 / (4 + w)],
+                        [w / 3 / (4 + w), (3 + w / 3) / (4 + w), (1 + w / 3) / (4 + w)]], rtol=1e-12,
+    )  # fmt: skip
+    np.testing.assert_array_equal(agent.knowledge.counted(), [[3, 1, 0], [0, 3, 1]])
+
+
+def test_the_guess_counts_at_most_two_of_each_and_nothing_where_one_disturbance_comes():
+    system = ucbf.System([[0], [1], [2]], [0.0, 1.0, 3.0], 1, "wrap", disturbance_range=(0, 2))
+    even, one, once = ucbf.UCBVIf(system), ucbf.UCBVIf(system), ucbf.UCBVIf(system)
+    even.warm_start([[0], [1], [2], [0], [1]])  # no further off than chance: the guess counts for 6 disturbances
+    np.testing.assert_allclose(even.law.pmf, [[4 / 11, 4 / 11, 3 / 11]])
+    one.warm_start([[1]] * 3)
+    np.testing.assert_array_equal(one.law.pmf, [[0, 1, 0]])
+    once.warm_start([[1]])  # nothing is known of how far disturbances differ
+    np.testing.assert_array_equal(once.law.pmf, [[0, 1, 0]])
+
+
+@pytest.mark.parametrize("how", ["not declared", "prior_weight=0", "f may be wrong", "contexts"])
+def test_elsewhere_counts_stay_bare(how):
+    given = {} if how == "not declared" else {"disturbance_range": (0, 2)}
+    given |= {"model_error": 2} if how == "f may be wrong" else {}
+    given |= {"contexts": 2} if how == "contexts" else {}
+    f, reward = np.arange(9)[:, None], np.arange(9.0)
+    system = ucbf.System(f, reward, 1, "wrap", **given)
+    agent = ucbf.UCBVIf(system, prior_weight=0) if how == "prior_weight=0" else ucbf.UCBVIf(system)
+    agent.warm_start([[0], [0], [1], [1]], contexts=[[0, 0]] * 4 if how == "contexts" else None)
+    np.testing.assert_allclose(np.sort(agent.law.pmf[0])[-2:], [0.5, 0.5])
+
+
+def test_the_worth_of_the_guess_is_that_of_a_slow_transcription():
+    rng = np.random.default_rng(3)
+    for n_rows, n in ((1, 4), (3, 6), (7, 2)):
+        pmf = rng.dirichlet(np.ones(n), n_rows)
+        rows = [np.bincount(rng.choice(n, 2 + 5 * h, p=pmf[h]), minlength=n) for h in range(n_rows)]
+        bins = ucbf.System([[0]] * 9, np.zeros(9), n_rows, "wrap", disturbance_range=(0, n - 1)).bins
+        law = Counts()
+        law.attach(bins, n_rows)
+        law.arrays.counts[:, :n] = rows
+        worth = []
+        for table in (np.eye(n), np.triu(np.ones((n, n)))):  # of single disturbances, of those up to each
+            spread = bias = 0.0
+            for row in rows:
+                share = row / row.sum()
+                at = table.T @ share
+                variance = (at * (1 - at)).sum() * row.sum() / (row.sum() - 1)
+                spread, bias = spread + variance, bias + ((at - table.T @ np.full(n, 1 / n)) ** 2).sum()
+                bias -= variance / row.sum()
+            worth.append(min(2 * n, spread / bias) if bias > 0 else 2 * n)
+        w = min(worth)
+        expected = [(row + w / n) / (row.sum() + w) for row in rows]
+        np.testing.assert_allclose(law.believed()[:, :n], expected, rtol=1e-9)
+
+
 def test_a_prior_in_a_law_is_saved(world, tmp_path):
     agent = ucbf.UCBVIf(world.system, law=Counts(prior=world.law, prior_weight=3))
     agent.save(tmp_path / "agent.npz")

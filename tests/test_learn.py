@@ -42,9 +42,7 @@ def shop(tmp_path_factory):
 def test_one_command_writes_policy_law_agent_picture_and_page(shop):
     here, printed = shop
     out = here / "results" / "inventory"
-    names = (
-        "agent.npz comparison.csv law.csv model.json page.html policy.csv policy.pdf policy.png policy.svg summary.md"
-    )
+    names = "agent.npz comparison.csv law.csv model.json page.html policy.csv policy.png summary.md"
     assert " ".join(sorted(path.name for path in out.iterdir())) == names
     page = (out / "summary.md").read_text()
     assert page in printed

@@ -568,8 +568,61 @@ def test_prices_of_the_day_are_not_guessed(tmp_path):
     series = data.Series(np.full(40, 3.0), None, "kw", "memory")
     found = ucbf.learn(store, data.episodes(series, 2), changes=[{"prices": (9.0, 1.0)}] * 20, pooled=False)
     found.save(tmp_path)
-    with pytest.raises(UserError, match="learned with prices that differ from episode to episode"):
-        follow(tmp_path)
+    follower = follow(tmp_path)
+    with pytest.raises(UserError, match=r"with prices that differ .*: give prices \(--price-file\) of the steps"):
+        follower.act(0)
+    with pytest.raises(UserError, match="nothing is taken in day by day; learn again with the new days"):
+        follower.observe(0, 3, 0, amount=3)
+    with pytest.raises(UserError, match="nothing is taken in day by day"):
+        follower.status()
+    with pytest.raises(UserError, match="prices: 3 rows without dates; give 2, one for each step of the episode"):
+        follower.act(0, known={"prices": [1, 2, 3]})
+    wanted = found.policy_for(prices=[1.0, 9.0])
+    for state in range(7):
+        assert follower.act(state, known={"prices": [1.0, 9.0]}).action == wanted.quantities[0, state]
+    assert follower.act(3, known={"prices": [9.0, 1.0]}).action != follower.act(3, known={"prices": [1.0, 9.0]}).action
+
+
+def test_a_forecast_of_the_days_to_come_is_planned_with(tmp_path):
+    rng, days = np.random.default_rng(0), np.datetime64("2024-01-01") + np.arange(7 * 60)
+    told = np.where(np.arange(420) // 7 % 2, 10, 2)
+    demand = (told + rng.integers(-2, 3, 420)).clip(0)
+
+    def written(name, column, dates, values):
+        lines = "".join(f"{d},{x}\n" for d, x in zip(dates, values, strict=True))
+        (tmp_path / name).write_text(f"date,{column}\n{lines}")
+
+    written("demand.csv", "units", days, demand)
+    written("forecast.csv", "forecast", days, told)
+    shop = ["--demand", "demand.csv", "--forecast", "forecast.csv", "--price", 9, "--unit-cost", 4, "--no-pictures"]
+    commands.ucbf("learn", "inventory", *shop, "--order-cost", 10, "--out", "shop", cwd=tmp_path)
+    after = days[-1] + np.arange(1, 8)
+    acted = []
+    for name, x in (("quiet.csv", 2), ("busy.csv", 10)):
+        written(name, "forecast", after, np.full(7, x))
+        said = commands.ucbf("act", "shop", "--stock", 0, "--forecast", name, "--json", cwd=tmp_path)
+        acted.append(json.loads(said.stdout)["action"])
+    preset = ucbf.load(tmp_path / "shop/agent.npz").preset
+    episodes = data.episodes(data.read_series(tmp_path / "demand.csv"), 7)
+    changes = [{"profile": tuple(week)} for week in told.reshape(-1, 7).astype(float)]
+    found = ucbf.learn(preset.replace(profile=0), episodes, changes=changes, ongoing=True)
+    assert acted == [found.policy_for(profile=[float(x)] * 7).quantities[0, 0] for x in (2, 10)]
+    assert acted[0] < acted[1]
+    written("short.csv", "forecast", after[:5], np.full(5, 2))
+    refused = commands.ucbf("act", "shop", "--stock", 0, "--forecast", "short.csv", cwd=tmp_path, check=False)
+    assert refused.returncode == 2
+    assert (
+        "short.csv, column 'forecast': nothing for 2025-03-01; give the forecasts from 2025-02-24 to" in refused.stderr
+    )
+    late = commands.ucbf("act", "shop", "--stock", 5, "--date", after[4], "--forecast", "quiet.csv", cwd=tmp_path)
+    assert late.stdout.startswith(f"{after[4]} (Fri), stock 5: order")
+    refused = commands.ucbf("act", "shop", "--stock", 0, cwd=tmp_path, check=False)
+    assert "give forecasts (--forecast) of the steps of this episode" in refused.stderr
+
+
+def test_what_does_not_differ_is_not_asked_for(shop):
+    with pytest.raises(UserError, match="without anything that differs from episode to episode; leave out --fore"):
+        follow(shop).act(0, known={"profile": [1.0] * 7})
 
 
 # -- changes ------------------------------------------------------------------------------------------------------

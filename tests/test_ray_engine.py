@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import LocalRayletDiedError, RayTaskError, WorkerCrashedError
 
+from ucbf.engines import ray_engine
 from ucbf.errors import FailedError
-from ucbf.studies import ray_engine
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def cluster(monkeypatch):
     monkeypatch.setattr(ray_engine.ray, "init", lambda **options: None)
     monkeypatch.setattr(ray_engine.ray, "shutdown", fake.left.set)
     monkeypatch.setattr(ray_engine.ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address="head:1"))
+    monkeypatch.setattr(ray_engine.ray, "cluster_resources", lambda: {"CPU": 3.0})
     monkeypatch.setattr(ray_engine.ray, "remote", lambda **options: lambda fn: SimpleNamespace(remote=remote))
     monkeypatch.setattr(ray_engine, "_no_answer", lambda address: fake.answers)
     return fake
@@ -35,6 +36,7 @@ def test_a_result_is_handed_over_and_the_cluster_left(cluster):
     future = executor.submit(int)
     cluster.tasks[0].set_result(7)
     assert future.result() == 7
+    assert executor.width == 3
     executor.shutdown()
     assert cluster.left.is_set()
 

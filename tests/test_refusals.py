@@ -15,10 +15,10 @@ from ucbf.advice.model_file import _slug
 from ucbf.checks import integers
 from ucbf.cli.known import with_prices
 from ucbf.cli.parameters import given_parameters
+from ucbf.engines.running import executor_of
 from ucbf.errors import UserError, in_a_line
 from ucbf.policies import Policy
 from ucbf.spaces import lattice
-from ucbf.studies.engines import executor_of
 from ucbf.studies.reading import make_study, read_study
 from ucbf.studies.store import read_results
 from ucbf.systems import Battery, Inventory
@@ -242,7 +242,7 @@ def test_a_disturbance_of_other_axes_is_refused():
 
 
 def test_a_cluster_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ucbf.studies.ray_engine", None)
+    monkeypatch.setitem(sys.modules, "ucbf.engines.ray_engine", None)
     with pytest.raises(UserError, match=r"--engine ray needs Ray; install it: pip install 'ucbf\[ray\]'"):
         executor_of("ray", 1, None)
 

@@ -1,7 +1,10 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
-from ucbf import reports
+from ucbf import figures, reports
 from ucbf.studies.reading import make_study
 from ucbf.studies.runner import run_study
 from ucbf.studies.store import read_results
@@ -107,3 +110,30 @@ def test_the_last_fifth_of_a_curve_by_hand(results):
         assert row["slope"] == pytest.approx(added / (150 - curve.episodes[late]))
         assert row["last_gap"] == pytest.approx(curve.gap[:, -1].mean())
         assert row["worst_last_gap"] == curve.gap[:, -1].max()
+
+
+def test_the_finding_names_the_smallest_regret_and_counts_its_panels():
+    first, second, third = {"a": 1.0, "b": 2.0}, {"a": 1.5, "b": 9.0}, {"a": 3.0, "b": 0.5}
+    assert reports.smallest([first, second]) == "a has the smallest regret in both panels"
+    assert reports.smallest([first, second, third]) == "a has the smallest regret in 2 of 3 panels"
+    assert reports.smallest([third]) == "b has the smallest regret"
+    assert reports.smallest([{"a": 1.0}]) == ""  # nothing to compare
+
+
+def test_figures_say_what_they_show(results):
+    gaps = figures.gap_figure(results)
+    assert gaps.legends[0].get_title().get_text() == "UCB-f has the smallest regret in both panels"
+    assert figures.regret_figure(results).legends[0].get_title().get_text().startswith("UCB-f has")
+
+
+def luminance(colour):
+    """How bright a colour is, by the rule of the Web Content Accessibility Guidelines."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_line_stands_out_on_white_and_is_told_apart_in_grey():
+    assert all(1.05 / (luminance(colour) + 0.05) > 2 for colour, _ in figures.STYLES)
+    assert len(set(map(str, figures.STYLES))) == len(figures.STYLES)
+    for (_, dashes), (_, following) in pairwise(figures.STYLES):
+        assert dashes != following

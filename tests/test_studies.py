@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import ucbf
-from ucbf.errors import UserError
+from ucbf.engines.running import executor_of
+from ucbf.engines.shared import SharedFolder
+from ucbf.errors import FailedError, UserError
 from ucbf.files import digest
-from ucbf.studies import reading, runner, store
-from ucbf.studies.engines import executor_of
+from ucbf.studies import reading, runner, store, worker
 from ucbf.studies.paper import figure1, figure2, figure3
 from ucbf.studies.reading import make_study, read_study
 from ucbf.studies.runner import run_study, tasks_of
@@ -300,7 +301,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, small):
 
 
 def test_an_error_of_an_agent_keeps_what_was_finished(tmp_path, small, one_world_a_shard, monkeypatch):
-    real, calls = runner.execute, []
+    real, calls = worker.execute, []
 
     def fails_late(task, stop=None):
         calls.append(task)
@@ -311,11 +312,11 @@ def test_an_error_of_an_agent_keeps_what_was_finished(tmp_path, small, one_world
             raise StoppedError
         return real(task, stop)
 
-    monkeypatch.setattr(runner, "execute", fails_late)
+    monkeypatch.setattr(worker, "execute", fails_late)
     with pytest.raises(RuntimeError, match="boom"):
         run_study(small, tmp_path, jobs=1)
     assert len(Store.open(tmp_path).shards()[0]) == 3
-    monkeypatch.setattr(runner, "execute", real)
+    monkeypatch.setattr(worker, "execute", real)
     run_study(small, tmp_path)
     assert read_results(tmp_path).runs.num_rows == 32
 
@@ -381,12 +382,37 @@ def test_a_shard_that_is_written_again_replaces_the_one_of_its_name(tmp_path, sm
     run_study(small, tmp_path)
     stored = Store.open(tmp_path)
     ((shard, paths),) = list(stored.shards()[0].items())[:1]
-    tables = {name: pq.read_table(path) for name, path in paths.items()}
-    other = tmp_path / "runs" / f"{shard}-{'0' * 16}.parquet"
-    other.write_bytes(b"of another version")
-    stored.write(shard, tables)
+    paths["runs"].unlink()
+    curves = parquet(pq.read_table(paths["curves"]))  # whole, in other bytes, as another version would write it
+    paths["curves"].unlink()
+    other = tmp_path / "curves" / f"{shard}-{digest(curves)}.parquet"
+    other.write_bytes(curves)
+    assert other != paths["curves"]
+    run_study(small, tmp_path)
     assert not other.exists()
     assert stored.shards()[0][shard] == paths
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so_and_computes_nothing(tmp_path, small):
+    run_study(small, tmp_path / "one")
+    known = SharedFolder.of(tmp_path / "one", "manifest.json")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "manifest.json").write_text("of another study")
+    for folder in ("two", "none"):
+        place = known._replace(folder=str(tmp_path / folder))
+        with pytest.raises(FailedError, match=f"does not see the results in .*{folder}; .* that all machines share"):
+            worker.compute_shard(place, (), tasks_of(small)[0])
+
+
+def test_a_folder_is_not_listed_when_a_shard_is_written(tmp_path, small, monkeypatch):
+    stored = Store.create(tmp_path, small)
+    task = tasks_of(small)[0]
+    tables = execute(task)
+    monkeypatch.setattr(os, "scandir", None)
+    monkeypatch.setattr(os, "listdir", None)
+    names = store.write_shard(tmp_path, task.shard, tables)
+    monkeypatch.undo()
+    assert {path.name for path in stored.shards()[0][task.shard].values()} == names
 
 
 def test_results_of_two_studies_are_not_read_together(tmp_path, small):

@@ -85,6 +85,19 @@ def test_the_regret_bound_grows_like_the_root_of_the_episodes_and_linearly_with_
     assert late == pytest.approx(4 * 10**6 * 8 * 0.001 * 2, rel=0.01)
 
 
+def test_theorem_3_by_hand():
+    # H = 2: P_1 + P_0 = 21x, x = c sqrt(8ι) + L sqrt(d), ι = log(20/0.1). The returns differ by 2 at most.
+    system = simple(lipschitz=0.25)
+    x = 0.01 * math.sqrt(8 * math.log(200)) + 0.25 * 0.3
+    expected = 2 + sum(min(2, 21 * x / math.sqrt(t)) for t in range(1, 50))
+    assert theory.online_regret_bound(system, 50, d=0.09, c=0.01, p=0.1) == pytest.approx(expected)
+    assert 21 * x / math.sqrt(49) < 1  # so that x counts
+    exact = theory.online_regret_bound(system, 3000, d=0, c=0.5)
+    assert exact == pytest.approx(theory.regret_bound(system, 3000, c=0.5))
+    with pytest.raises(ValueError, match="d is -1; it must be 0 or more"):
+        theory.online_regret_bound(system, 10, d=-1)
+
+
 @pytest.mark.parametrize("zeta", [0, 2])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_lemma_holds_for_every_state_step_and_episode(seed, zeta):

@@ -1,4 +1,4 @@
-"""Kills and faults at every call by which a small study, a saved agent, or a step taken in changes the disk."""
+"""Kills and faults at every call by which a study, a fleet, a saved agent, or a step taken in changes the disk."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import ucbf
 from attack.case import Case
 from ucbf import data
 from ucbf.errors import UserError
+from ucbf.fleet import files as fleet_files
 from ucbf.studies.reading import make_study
 from ucbf.studies.runner import run_study
 from ucbf.studies.store import Store
@@ -198,6 +201,33 @@ def study_case(folder: Path, whole: dict[str, bytes], chosen: int, strike: Strik
     return {0: "unharmed", 3: "said so", 9: "killed"}[ended] + ", completed"
 
 
+def items(folder: Path) -> None:
+    """A long file of five items, and one of their costs."""
+    folder.mkdir()
+    names, days = [f"item{i}" for i in range(5)], np.datetime64("2024-01-01") + np.arange(20)
+    demand = {"item": np.repeat(names, 20), "date": np.tile(days, 5), "demand": np.arange(100.0) % 4}
+    pq.write_table(pa.table(demand), folder / "demand.parquet")
+    pq.write_table(pa.table({"item": names, "price": np.arange(5.0) + 3}), folder / "items.parquet")
+
+
+def run_fleet(given: Path, folder: Path) -> None:
+    """Plans for all items, two at a time."""
+    fleet_files.CHUNK = 2
+    shop = ucbf.systems.Inventory(horizon=2, capacity=4, max_demand=3)
+    ucbf.learn_fleet(shop, given / "demand.parquet", folder, given / "items.parquet", workers=1)
+
+
+def fleet_case(given: Path, folder: Path, whole: dict[str, bytes], chosen: int, strike: Strike, expected: int) -> str:
+    """A fleet that is struck keeps what is finished, and is completed by the next run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    ended = in_child(lambda: run_fleet(given, folder), Disk(chosen, strike))
+    assert ended in (0, expected), f"it ended with {ended}, not {expected}"
+    assert (tables(folder) if folder.exists() else {}).items() <= whole.items(), "what was kept is not what was due"
+    assert in_child(lambda: run_fleet(given, folder)) == 0, "the next run fails"
+    assert tables(folder) == whole, "the next run gives other tables"
+    return {0: "unharmed", 3: "said so", 9: "killed"}[ended] + ", completed"
+
+
 def save_case(path: Path, old: ucbf.UCBVIf, new: ucbf.UCBVIf, chosen: int, strike: Strike) -> str:
     """An agent saved over an earlier one: either is there whole."""
     old.save(path)
@@ -256,6 +286,14 @@ def cases(seed: int) -> Iterator[Case]:
     of_a_step = calls_of(lambda: observe(shop, 2))
     for chosen, (name, strike, _) in itertools.product(range(1, of_a_step + 1), strikes):
         yield Case(f"step, {name} at call {chosen}", partial(observe_case, shop, chosen, strike))
+    given = room / "items"
+    assert in_child(lambda: items(given)) == 0
+    assert in_child(lambda: run_fleet(given, room / "plans")) == 0
+    plans = tables(room / "plans")
+    of_a_fleet = calls_of(lambda: run_fleet(given, room / "counted plans"))
+    for chosen, (name, strike, expected) in itertools.product(range(1, of_a_fleet + 1), strikes):
+        struck = partial(fleet_case, given, room / "struck plans", plans, chosen, strike, expected)
+        yield Case(f"fleet, {name} at call {chosen}", struck)
     for chosen, (name, strike, expected) in itertools.product(range(1, of_a_study + 1), strikes):
         struck = partial(study_case, room / "struck", whole, chosen, strike, expected)
         yield Case(f"study, {name} at call {chosen}", struck)

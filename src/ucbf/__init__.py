@@ -14,7 +14,7 @@ import re
 import sys
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _STUB = (pkgutil.get_data("ucbf", "__init__.pyi") or b"").decode()  # from a zip file too
 _HOMES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, flags=re.MULTILINE)}

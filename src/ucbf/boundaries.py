@@ -50,11 +50,12 @@ def with_given_boundary(plain: Space, boundary: Callable[..., Any], counts: list
 
 def check_boundary_given(system: System) -> None:
     """A boundary of the user's must lead to a state from wherever f + W may be."""
-    if system.space.boundary is None:
+    if system.space.boundary is None or system.next_of_raw.min() >= 0:
         return
     reach, bins = system.reach, system.bins
     reached: NDArray[Any] = np.zeros(reach.shape, np.bool_)
-    reached[tuple((system._reached - reach.origin).T)] = True
+    for at in system._reached():
+        reached[tuple((at - reach.origin).T)] = True
     for k, n in enumerate(bins.count):  # and what the disturbances reach from there
         around = [(n - 1, n - 1) if axis == k else (0, 0) for axis in range(reached.ndim)]
         reached = np.moveaxis(sliding(np.logical_or, np.moveaxis(np.pad(reached, around), k, -1), int(n)), -1, k)

@@ -345,16 +345,20 @@ def valid_scale(system: System, t: int, p: float, share: float | None = None) ->
     return float(np.sqrt(log_share(max(t, 1), shares, p if share is None else share) / log_term(system, p)))
 
 
-def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
-    """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
-    H, units = system.n_steps, units_of(system)
-    step = 1 + 1 / H
-    shape = np.zeros(H + 1)  # P_h^t = shape[h] (c sqrt(H³ι) + Lζ sqrt(t))
+def error_shape(H: int) -> Array:
+    """[H] P_h^t over what the bonus adds at a step, c sqrt(H³ι) + Lζ sqrt(t): 4 (1 + 1/H) + (1 + 1/H) that of h + 1."""
+    step, shape = 1 + 1 / H, np.zeros(H + 1)
     for h in range(H - 1, -1, -1):
         shape[h] = 4 * step + step * shape[h + 1]
+    return shape[:H]
+
+
+def error_parts(system: System, c: float, p: float) -> tuple[Array, Array]:
+    """[H] twice: the parts of P_h^t / sqrt(t) that fall like 1/sqrt(t), times sqrt(t), and that stay."""
+    H, units, shape = system.n_steps, units_of(system), error_shape(system.n_steps)
     iota = log_term(system, real("p", p, 0, 1, open_low=True))
     L = lipschitz_ahead(system, units) if system.model_error else 0.0
-    return shape[:H] * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape[:H] * L * system.model_error
+    return shape * real("c", c, 0) * np.sqrt(H**3 * iota) * units.scale, shape * L * system.model_error
 
 
 def error_bounds(system: System, t: NDArray[np.int64], c: float, p: float) -> Array:

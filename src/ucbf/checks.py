@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LARGEST_INTEGER = 2**53
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 LARGEST_RETURN = 1e100  # what an episode may pay, so that sums and squares of values stay finite
 
 
@@ -72,8 +73,9 @@ def numbers(
 ) -> NDArray[np.float64]:
     """``values`` as finite floats within ±most, or an error for the first that is not. place: names an index."""
     array = array_of(name, values).astype(np.float64, copy=False)
-    _refuse_first(~np.isfinite(array), name, array, place, "every entry must be a finite number")
-    _refuse_first(np.abs(array) > most, name, array, place, f"it must stay within ±{most:g}: choose another unit")
+    if not within(array, min(most, LARGEST_FLOAT)):
+        _refuse_first(~np.isfinite(array), name, array, place, "every entry must be a finite number")
+        _refuse_first(np.abs(array) > most, name, array, place, f"it must stay within ±{most:g}: choose another unit")
     return array
 
 
@@ -84,9 +86,15 @@ def integers(name: str, values: ArrayLike, place: Callable[..., str] | None = No
         array = numbers(name, array, place)
         remedy = "every entry must be a whole number: round it, or choose a finer unit"
         _refuse_first(array != np.rint(array), name, array, place, remedy)
-    large = (array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER)  # np.abs(-2**63) is itself
-    _refuse_first(large, name, array, place, "entries must stay within ±2**53")
+    if not within(array, LARGEST_INTEGER):
+        large = (array > LARGEST_INTEGER) | (array < -LARGEST_INTEGER)  # np.abs(-2**63) is itself
+        _refuse_first(large, name, array, place, "entries must stay within ±2**53")
     return array.astype(np.int64, copy=False)
+
+
+def within(array: NDArray[Any], most: float) -> bool:
+    """Whether every entry is within ±most, and a number; without an array of answers, for large ones."""
+    return array.size == 0 or array.dtype == np.bool_ or bool(array.min() >= -most and array.max() <= most)
 
 
 def _refuse_first(
@@ -105,6 +113,13 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     copy = np.array(array, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """As :func:`frozen`, of an array that nobody else has: itself, if it is contiguous."""
+    own = np.ascontiguousarray(array)
+    own.flags.writeable = False
+    return own
 
 
 def length_of(episodes: int | None, steps: int | None, unending: bool, where: str) -> int:

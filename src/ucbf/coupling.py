@@ -17,10 +17,11 @@ plus D here, less D at the next pair, and in the long run these two cancel.
 
 **E-values** ("evalue"), where every step has counts of its own, as many as the others. Let d be what follows, which
 depends on the disturbances of later steps only, and ν above it. F = Π_i (ν - d(w_i)) / (ν - E d) has mean 1, and since
-log u <= log κ + u/κ - 1, E d <= ν - κ - κ P̂ log((ν - d)/κ) + (κ/n) log F for every κ. Take κ = λn at all steps. The
+log u <= log κ + u/κ - 1, E d <= B_ν + (κ/n) log F for every κ, with B_ν = ν - κ - κ P̂ log((ν - d)/κ). Take κ = λn at
+all steps. The mean of F over several ν has mean 1 too, so that E d <= -λ log(mean of exp(-B_ν/λ)) + λ log of it. The
 products E_h(s, s') = F (Σ_w P(w) E_{h+1}(g(x + w), g(y + w)))^γ again have means of at most 1, by Jensen's inequality,
 so that p is paid once and not at every step: V* - V^π <= D^λ + λ log E_0. As b depends on the disturbances of its own
-step, and ν is the best of some, F is the mean of theirs, which costs λ log(after-states to choose from · ν's) a step.
+step, F is the mean over all that b could be, which costs λ log(after-states to choose from) a step.
 By Markov's inequality log E_0 <= log(1/p) + KL(μ, uniform) at one n, for one λ and on average over a law μ of the first
 state, for all μ at once. λ are tried from a list that is fixed beforehand, and all n share p: n gets
 1/(2.2 (n + 1) log²(n + 1)) of it.
@@ -102,7 +103,7 @@ class Coupling:
         """
         told = self.told
         radius = np.array([ball_radius(row[self.possible], len(counts), p) for row in counts])
-        chances = coupled.Chances(self.moves, self.shares(counts), radius, 0.0, 0, np.zeros(self.policy.shape))
+        chances = coupled.Chances(self.moves, self.shares(counts), radius, 0.0, 0.0, 0, np.zeros(self.policy.shape))
         first, second = self.pairs.first[: self.n], self.pairs.second[: self.n]
         d = value[first] - value[second]
         if not told.endless:
@@ -135,7 +136,7 @@ class Coupling:
         told, (H, S) = self.told, self.policy.shape
         n = float(counts[0].sum())
         shares, radius = self.shares(counts), np.zeros(H)
-        toll = np.log(GUESSES * choices(told, H))
+        toll = np.log(choices(told, H))
         if not np.ptp(told.terminal) and not np.ptp(told.landing[(H - 1) % len(told.landing)]):
             toll[-1] = 0  # nothing follows
         prices, found = span / np.sqrt(n) * PRICES, {}
@@ -144,7 +145,8 @@ class Coupling:
 
         def bound(i: int) -> float:
             if i not in found:
-                chances = coupled.Chances(self.moves, shares, radius, prices[i] * n, GUESSES, prices[i] * toll)
+                price = float(prices[i])
+                chances = coupled.Chances(self.moves, shares, radius, price * n, price, GUESSES, price * toll)
                 d = np.zeros(self.n)
                 self._sweep(chances, d)
                 found[i] = d[:S].copy()

@@ -158,6 +158,14 @@ class Disturbance:
             drawn[:, h, e] = invert(self.row(h, e), uniforms[:, h])
         return drawn
 
+    def draw_from_step(self, begin: int, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """[T, E] indices of values from [T] uniform numbers, those of the steps from ``begin`` on."""
+        drawn, steps = np.empty((len(uniforms), self.n_contexts), np.int64), len(self.pmf) // self.n_contexts
+        for h, e in np.ndindex(steps, self.n_contexts):
+            first = (h - begin) % steps
+            drawn[first::steps, e] = invert(self.row(h, e), uniforms[first::steps])
+        return drawn
+
     def draw_indices(self, uniforms: ArrayLike) -> NDArray[np.int64]:
         """[K, H] indices of values from [K, H] uniform numbers in [0, 1), column h by the distribution of step h."""
         uniforms = numbers("uniforms", uniforms)

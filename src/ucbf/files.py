@@ -21,8 +21,16 @@ def digest(content: bytes) -> str:
 def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
     """Write a file under another name, read it back and rename it: nobody ever sees an unfinished or damaged file.
 
+    Unfinished ones of the same name, which writers that were killed left behind, are removed.
+
     keep: leave a file that is already there as it is
     """
+    write_among_many(path, content, keep)
+    remove_parts(path.parent, path.name)
+
+
+def write_among_many(path: Path, content: bytes, keep: bool = False) -> None:
+    """The same in a folder of many files, which is not listed here: :func:`remove_parts` is called once for all."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with open(part, "wb") as file:
@@ -38,7 +46,6 @@ def write_whole(path: Path, content: bytes, keep: bool = False) -> None:
             os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
-    remove_parts(path.parent, path.name)
 
 
 def remove_parts(folder: Path, name: str | None = None) -> None:

@@ -119,10 +119,14 @@ class LargeSystem:
         answer = np.asarray(self._f.function(*([0] if self._f.per_step else []), np.array(s), np.array(given)))
         self.n_raw = answer.shape[1] if answer.ndim == 2 else 1
         self.whole_states = bool(whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
-        x = numbers("f", self._f.steps(steps, (n, self.n_raw), s, given))[0]
-        numbers("reward", self._reward.steps(steps, (n,), s, given), most=LARGEST_RETURN)
+
+        def pairs(part: slice) -> tuple[Rows, ...]:
+            return s[part], given[part]
+
+        x = numbers("f", self._f.steps(steps, (n, self.n_raw), pairs))[0]
+        numbers("reward", self._reward.steps(steps, (n,), pairs), most=LARGEST_RETURN)
         if self._landing is not None:
-            numbers("landing", self._landing.steps(steps, (n,), x), most=LARGEST_RETURN)
+            numbers("landing", self._landing.steps(steps, (n,), lambda part: (x[part],)), most=LARGEST_RETURN)
         if self._terminal is not None:
             numbers("terminal", self._terminal(0, (n,), s), most=LARGEST_RETURN)
         if self._allowed is not None:

@@ -18,6 +18,7 @@ from ucbf.kernels.offsets import Offsets
 from ucbf.kernels.types import Mechanics
 from ucbf.kernels.watch import COUNT, FURTHEST, PERIODS, SEEN, VISITS, Watch
 from ucbf.system import System
+from ucbf.tables import distinct_steps
 
 MOST_SEEN = 2**53  # observations: one more is still told apart from one less
 VALUE, SUM, SQUARES = 1e110, 1e130, 1e250  # what a system can pay is far below; products of these stay finite
@@ -85,7 +86,7 @@ def learner_limits(system: System, told: Mechanics, learner: Any, stored: Arrays
 
 def _named(system: System) -> Limits:
     """Of what learners have, by name."""
-    each, exists = MOST_SEEN // system.n_steps, system.allowed
+    each, exists = MOST_SEEN // system.n_steps, distinct_steps(system.allowed)
     q = Limit(np.where(exists, -VALUE, -np.inf), np.where(exists, VALUE, -np.inf))
     value, total, flag, chance = Limit(-VALUE, VALUE), Limit(-SUM, SUM), Limit(0, 1), Limit(0, ROUNDED)
     return {

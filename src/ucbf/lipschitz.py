@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ucbf.spaces import lattice
 from ucbf.system import System
+from ucbf.tables import distinct_steps
 from ucbf.units import Units
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ def value_constants(system: System, units: Units) -> NDArray[np.float64]:
     or where a wrapped neighbour may be at the other end, the range of values is all that can be said.
     """
     spread = units.scale * system.n_steps
-    if not system.space.is_line or system.boundary == "wrap" or not system.allowed.all() or system.n_states == 1:
+    if (
+        not system.space.is_line
+        or system.boundary == "wrap"
+        or not distinct_steps(system.allowed).all()
+        or system.n_states == 1
+    ):
         return np.full(system.n_steps + 1, spread)
     L_f, L_r = steepest(system.f), steepest(system.reward)
     L_landing = 0.0 if system.landing is None else steepest(system.landing)
@@ -53,7 +59,7 @@ def value_constants(system: System, units: Units) -> NDArray[np.float64]:
 
 def steepest(table: NDArray[np.generic]) -> float:
     """The largest difference of neighbouring states, in a table with steps first and states second."""
-    return float(np.abs(np.diff(table, axis=1)).max(initial=0))
+    return float(np.abs(np.diff(distinct_steps(table), axis=1)).max(initial=0))
 
 
 # -- in a box -----------------------------------------------------------------------------------------------

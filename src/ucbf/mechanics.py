@@ -8,12 +8,13 @@ the error falls with the square of the spacing; where they have kinks, with the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import LARGEST_INTEGER, frozen, numbers, whole
+from ucbf.checks import LARGEST_INTEGER, frozen, numbers, sealed, whole
 from ucbf.kernels.types import Mechanics
 from ucbf.spaces import Bins, Space, cells, corners, indices, shares, strides
 from ucbf.tables import LARGEST_TABLE
@@ -25,9 +26,10 @@ class Reach(NamedTuple):
     origin: NDArray[np.int64]  # [d] the first
     shape: NDArray[np.int64]  # [d] how many along each axis
 
-    def raw(self, bins: Bins) -> NDArray[np.int64]:
-        """[Z, d] the raw next states, counted likewise."""
-        return indices(self.raw_shape(bins)) + self.origin + bins.first
+    def raw(self, bins: Bins, part: slice) -> NDArray[np.int64]:
+        """[n, d] a part of the raw next states, counted likewise."""
+        at = np.unravel_index(np.arange(part.start, part.stop), tuple(self.raw_shape(bins)))
+        return np.stack(at, axis=1) + self.origin + bins.first
 
     def raw_shape(self, bins: Bins) -> NDArray[np.int64]:
         """[d] how many raw next states there are along each axis."""
@@ -77,16 +79,25 @@ def positions(space: Space, f: NDArray[Any]) -> NDArray[Any]:
     return at
 
 
-def box_bins(space: Space, at: NDArray[Any], declared: tuple[NDArray[Any], NDArray[Any]] | None) -> Bins:
+def ends_of(parts: Iterable[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """[d] twice: the smallest and the largest of rows [n, d], given some at a time."""
+    ends = [[(column.min(), column.max()) for column in at.T] for at in parts if len(at)]  # quicker than all at once
+    low, high = np.moveaxis(np.array(ends), -1, 0)
+    return low.min(axis=0), high.max(axis=0)
+
+
+def box_bins(
+    space: Space, low: NDArray[Any], high: NDArray[Any], declared: tuple[NDArray[Any], NDArray[Any]] | None
+) -> Bins:
     """The disturbances that are told apart: as declared, else all that two states can be apart.
 
-    at: [N, d] where actions that exist lead, counted in points from the first
+    low, high: [d] the ends of where actions that exist lead, counted in points from the first
     """
     if declared is None:
         width = space.shape - 1
         half = np.where(space.wraps, (width + 1) / 2, width)
-        least = np.where(space.is_whole, np.where(space.wraps, 0, -at.max(axis=0)), -half)
-        most = np.where(space.is_whole, np.where(space.wraps, width, width - at.min(axis=0)), half)
+        least = np.where(space.is_whole, np.where(space.wraps, 0, -high), -half)
+        most = np.where(space.is_whole, np.where(space.wraps, width, width - low), half)
     else:
         least, most = (side / space.spacing for side in declared)
     first, last = np.floor(least + 1e-9).astype(np.int64), np.ceil(most - 1e-9).astype(np.int64)
@@ -108,9 +119,8 @@ def within_reach(space: Space, bins: Bins, at: NDArray[Any]) -> NDArray[Any]:
     return np.where(space.wraps, at % space.shape, inside)
 
 
-def box_reach(space: Space, bins: Bins, at: NDArray[Any], horizon: int) -> Reach:
-    """The lattice that after-states [N, d] lie on; between points it has the next one too."""
-    low, high = at.min(axis=0), at.max(axis=0)
+def box_reach(space: Space, bins: Bins, low: NDArray[Any], high: NDArray[Any], horizon: int) -> Reach:
+    """The lattice that after-states from ``low`` to ``high`` [d] lie on; between points it has the next one too."""
     extent = high - low + bins.count + 2
     if horizon * float(np.prod(extent)) > LARGEST_TABLE or np.abs([low, high]).max() > LARGEST_INTEGER:
         raise ValueError(
@@ -125,8 +135,9 @@ def mechanics_of(
     space: Space,
     bins: Bins,
     reach: Reach,
-    next_state: NDArray[np.int64],
-    at: NDArray[Any],
+    next_state: NDArray[np.int32],
+    sizes: tuple[int, int, int],
+    parts: Iterable[tuple[int, slice, NDArray[Any]]],
     reward: NDArray[np.float64],
     landing: NDArray[np.float64] | None,
     terminal: NDArray[np.float64],
@@ -139,28 +150,34 @@ def mechanics_of(
 ) -> Mechanics:
     """The arrays.
 
-    next_state: [Z] of one context; at: [F, S, A, d] after-states, counted in points from the first; reward: -inf for no
-    action.
+    next_state: [Z] of one context, negative where nothing leads; sizes: F, S, A; reward: -inf for no action
+    parts: a step, some states, and [n, A, d] their after-states, counted in points from the first
     Of contexts there is a block each: of states and after-states that of the context now, of raw next states and of
     disturbances that of the next one.
     """
-    (F, S, A, k), rawest = at.shape, space.raw or space
-    corner = corners(rawest.is_whole)
-    cell, into = cells(at.reshape(-1, k) - reach.origin, reach.shape, rawest.is_whole)
-    share = np.ones((0, 0, 0, 1)) if len(corner) == 1 else shares(corner, into).reshape(F, S, A, len(corner))
-    raw, E = reach.raw_shape(bins), n_contexts
-    X, Z, blocks = int(reach.shape.prod()), int(raw.prod()), np.arange(E)[:, None]
+    (_, S, A), k, E, raw = sizes, len(reach.shape), n_contexts, reach.raw_shape(bins)
+    X, Z, blocks = int(reach.shape.prod()), int(raw.prod()), np.arange(E, dtype=np.int32)[:, None]
+    corner = corners((space.raw or space).is_whole)
+    after, share = np.empty(sizes, np.int32), np.ones((0, 0, 0, 1))
+    if len(corner) > 1:
+        share = np.empty((*sizes, len(corner)))
+    for h, part, at in parts:
+        cell, into = cells(at.reshape(-1, k) - reach.origin, reach.shape, (space.raw or space).is_whole)
+        context = np.arange(part.start, part.stop)[:, None] // (S // E)
+        index = sum(cell[:, i] * apart for i, apart in enumerate(strides(reach.shape)))  # quicker than a product
+        after[h, part] = np.reshape(index, (-1, A)) + X * context
+        if len(corner) > 1:
+            share[h, part] = shares(corner, into).reshape(-1, A, len(corner))
     moved = int(np.flatnonzero(bins.count > 1)[-1]) if (bins.count > 1).any() else 0  # the last axis that W acts on
     rows = indices(reach.shape[:moved]) @ strides(raw)[:moved] if moved else np.zeros(1, np.int64)
-    after = (cell @ strides(reach.shape)).reshape(F, E, -1, A) + X * np.arange(E).reshape(E, 1, 1)
     offsets = indices(bins.count) @ strides(raw)
     return Mechanics(
-        after=frozen(after.reshape(F, S, A).astype(np.int32)),
-        share=frozen(share),
+        after=sealed(after),
+        share=sealed(share),
         corners=frozen(corner @ strides(reach.shape)),
-        reward=frozen(reward),
-        landing=frozen(np.tile(np.zeros((1, Z)) if landing is None else landing, E)),
-        next_state=frozen((next_state + S // E * blocks).ravel().astype(np.int32)),
+        reward=sealed(reward),
+        landing=sealed(np.zeros((1, Z * E)) if landing is None else landing if E == 1 else np.tile(landing, E)),
+        next_state=sealed((np.maximum(next_state, 0) + S // E * blocks).ravel()),
         rows=frozen(rows),
         length=X // len(rows),
         stride=int(raw[moved + 1 :].prod()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, integers, numbers, whole
 from ucbf.disturbance import Disturbance
+from ucbf.induction import Large, is_large, is_sparse
 from ucbf.kernels.types import Mechanics
 from ucbf.mechanics import raw_starts
 from ucbf.system import System
@@ -221,8 +223,23 @@ def induction(m: Mechanics, moves: NDArray[np.int64], law: NDArray[np.float64]) 
     value, ahead = np.empty((m.horizon + 1, len(m.terminal))), np.empty((m.horizon, m.n_after))
     policy = np.zeros((m.horizon, len(m.terminal)), np.int64)
     value[-1] = m.terminal
-    backward.plan(m, as_told(m), moves, law, value, ahead, policy, np.empty(len(m.next_state)))
+    raw = np.empty(len(m.next_state))
+    if is_large(m, moves):
+        Large(m, moves, law).induction(value, ahead, policy, raw)
+    else:
+        backward.plan(m, as_told(m), moves, law, value, ahead, policy, raw)
     return value, ahead, policy
+
+
+def follow(arena: Arena, policy: NDArray[np.int64], v: NDArray[np.float64], top: int) -> None:
+    """Values of ``policy`` [H, S] at steps top..0, given those of the later steps, in v [H+1, S]."""
+    from ucbf.kernels import backward
+
+    m = arena.mechanics
+    if is_large(m, arena.j) and not is_sparse(m):
+        Large(m, arena.j, arena.pmf).evaluate(policy, v, arena.raw, arena.ahead, top)
+    else:
+        backward.evaluate(arena, policy, v, top)
 
 
 def occurring(system: System, law: Disturbance) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -266,14 +283,20 @@ def endless_mix(
     ahead = np.stack([system.terminal for system in systems])
     for _ in range(MOST_EPISODES):
         days = zip(systems, ahead, laws, strict=True)
-        renewed = follow @ np.stack([plan(system.replace(terminal=worth), law).v[0] for system, worth, law in days])
+        renewed = follow @ np.stack([plan(ending_with(system, worth), law).v[0] for system, worth, law in days])
         if discount == 1:
             renewed += ahead[0, zero] - renewed[0, zero]
         moved = float(np.abs(renewed - ahead).max())
         ahead = (ahead + renewed) / 2 if discount == 1 else renewed
         if moved <= tolerance * max(float(np.ptp(renewed)), 1e-300):
             break
-    return [system.replace(terminal=worth) for system, worth in zip(systems, ahead, strict=True)]
+    return [ending_with(system, worth) for system, worth in zip(systems, ahead, strict=True)]
+
+
+def ending_with(system: System, worth: NDArray[np.float64]) -> System:
+    """The system with another terminal reward: [S], with contexts [E S]."""
+    E = system.n_contexts
+    return system.replace(terminal=worth if E == 1 else worth.reshape(E, -1))
 
 
 def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
@@ -282,7 +305,7 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
     Where there is no end: [P+1, S] over the steps of a period, discounted or, where the average counts, relative to the
     first state; the average itself is :func:`gain`.
     """
-    from ucbf.kernels import backward, endless
+    from ucbf.kernels import endless
 
     _check_world(world)
     system = world.system
@@ -298,7 +321,7 @@ def evaluate(world: World, policy: ArrayLike) -> NDArray[np.float64]:
         return v
     v = np.empty((system.n_steps + 1, system.n_states))
     v[-1] = system.terminal
-    backward.evaluate(arena_of(system, world.law), checked_policy(system, policy), v, system.n_steps - 1)
+    follow(arena_of(system, world.law), checked_policy(system, policy), v, system.n_steps - 1)
     return v
 
 
@@ -318,9 +341,25 @@ def gain(world: World, policy: ArrayLike) -> float:
 
 def worth(world: World, policy: ArrayLike) -> float:
     """What a policy is worth from the world's first state on: its value, or its average reward in the long run."""
-    if world.system.horizon is None and world.system.discount == 1:
-        return gain(world, policy)
-    return float(world.start @ evaluate(world, policy)[0])
+    return worths(world, [policy])[0]
+
+
+def worths(world: World, policies: Sequence[ArrayLike]) -> list[float]:
+    """The same of many policies."""
+    from ucbf.kernels import backward
+
+    _check_world(world)
+    system = world.system
+    if system.horizon is None and system.discount == 1:
+        return [gain(world, policy) for policy in policies]
+    if system.horizon is None:
+        return [float(world.start @ evaluate(world, policy)[0]) for policy in policies]
+    arena, v, found = arena_of(system, world.law), np.empty((system.n_steps + 1, system.n_states)), []
+    v[-1] = system.terminal
+    for policy in policies:
+        backward.evaluate(arena, checked_policy(system, policy), v, system.n_steps - 1)
+        found.append(float(world.start @ v[0]))
+    return found
 
 
 def lowest_best(q: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -337,8 +376,9 @@ def greedy(system: System) -> NDArray[np.int64]:
     In the paper's worlds the reward does not depend on the action, and ties go to the lowest: this is the
     dashed line of its figure.
     """
-    actions: NDArray[np.int64] = np.where(system.allowed, system.reward, -np.inf).argmax(axis=2)
-    return actions
+    m = system.mechanics
+    actions = np.stack([reward.argmax(axis=1) for reward in m.reward])
+    return np.array(np.broadcast_to(actions, (system.n_steps, system.n_states)))
 
 
 def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None, best: float = 0.0) -> Arena:

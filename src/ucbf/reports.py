@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -95,6 +97,21 @@ def curves_of(results: Results) -> list[Curve]:
         )
         for (panel, label), members in groups.items()
     ]
+
+
+def smallest(panels: Iterable[dict[str, float]]) -> str:
+    """The finding of a figure in one sentence: whose regret is the smallest, in how many panels. "" for one agent.
+
+    panels: the regret of every agent, by its label, for each panel
+    """
+    compared = [regrets for regrets in panels if len(regrets) > 1]
+    if not compared:
+        return ""
+    name, wins = Counter(min(regrets, key=regrets.__getitem__) for regrets in compared).most_common(1)[0]
+    if len(compared) == 1:
+        return f"{name} has the smallest regret"
+    where = f"{wins} of {len(compared)}" if wins < len(compared) else "both" if wins == 2 else f"all {wins}"
+    return f"{name} has the smallest regret in {where} panels"
 
 
 def interval(values: NDArray[np.float64], seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -37,10 +37,12 @@ def certainty_equivalent(system: System, law: Disturbance) -> NDArray[np.int64]:
 def aim_at(system: System, law: Disturbance, level: int) -> NDArray[np.int64]:
     """The action after which the state is expected to be nearest to a level, whatever it costs; the lower, of two."""
     check_law(system, law)
-    mean = np.array([law.mean(h) for h in range(system.n_steps)])[:, None, None]
-    away = np.where(system.allowed, np.abs(system.f + mean - level), np.inf)
-    nearest: NDArray[np.int64] = away.argmin(axis=2)
-    return nearest
+    return np.stack(
+        [
+            np.where(system.allowed[h], np.abs(system.f[h] + law.mean(h) - level), np.inf).argmin(axis=1)
+            for h in range(system.n_steps)
+        ]
+    )
 
 
 def up_to(system: System, levels: ArrayLike, thresholds: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -55,7 +57,7 @@ def up_to(system: System, levels: ArrayLike, thresholds: ArrayLike | None = None
     states = np.array(system.states)
     policy = np.empty((H, S), np.int64)
     for h in range(H):
-        base = np.where(system.allowed[h], system.f[h], np.iinfo(np.int64).max).min(axis=1)  # raised least
+        base = np.where(system.allowed[h], system.f[h], np.int64(np.iinfo(np.int64).max)).min(axis=1)  # raised least
         raised = states[:, None] + (system.f[h] - base[:, None])
         fits = system.allowed[h] & (raised <= np.maximum(level[h], states)[:, None])
         highest = np.where(fits, system.f[h], -np.inf).argmax(axis=1)

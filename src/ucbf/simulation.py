@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +17,14 @@ from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
 from ucbf.mechanics import raw_starts
-from ucbf.planning import arena_of, checked_policy, most_sweeps, tolerance
+from ucbf.planning import arena_of, checked_policy, follow, most_sweeps, tolerance
 from ucbf.run import Progress, Run
 from ucbf.system import System
-from ucbf.tables import LARGEST_TABLE
+from ucbf.tables import LARGEST_TABLE, distinct_steps
 from ucbf.world import World
 
 BLOCK_SECONDS = 0.1  # how long a progress report, or Ctrl-C, waits
+AT_ONCE = 2**12  # states whose f is compared
 CHECKED_AFTER = frozenset(50 * 2**i for i in range(40))  # episodes: whether what the agent was told is contradicted
 
 
@@ -83,33 +84,36 @@ def simulate(
         raise ValueError("stop_when needs a certificate, and nothing can be certified of what an edge hides; drop one")
     stops = _stops(agent, world, K, stop_when)
     pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
-    starts, drawn = (world.draw_steps if unending else world.draw_indices)(K, whole("seed", seed, 0))
+    seed = whole("seed", seed, 0)
+    begin, draw_on = world.drawing_steps(seed)
+    draw = world.drawing(seed)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted, v = np.array(agent.policy), np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
+    acted = np.array(agent.policy if agent.compiled is None else agent.compiled.policy)
+    v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
-    moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (drawn, drawn)
-    if world.system.space.all_whole and drawn.ndim == 2:
-        drawn = drawn[..., None] if not unending else drawn[:, None]
-    at, now = np.array(starts[:1]), np.zeros(3)
+    moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)
+    at, now = np.array(begin), np.zeros(3)
     if unending:
         now[1:] = tolerance(world.system), most_sweeps(world.system)
-    between = at if world.system.space.all_whole else _first_state(world, starts[0])
+    between = at if world.system.space.all_whole else _first_state(world, begin[0])
     done, block, stopped = 0, 16, False
     while done < K and not stopped:
         end = min(done + block, next(k for k in pauses if k > done))
         part, begun = slice(done, end), time.perf_counter()
+        starts, drawn = (at, draw_on(done, end)) if unending else draw(end - done)
         if unending and not world.system.space.all_whole:
-            between = _play_on_between(agent, played, drawn[part, 0], part, between, now)
+            between = _play_on_between(agent, played, drawn[:, 0], part, between, now)
         elif unending:
-            draws = loop.Draws(at, moves[drawn[part]], measured[drawn[part]], hidden)
+            draws = loop.Draws(at, moves[drawn[:, None]], measured[drawn[:, None]], hidden)
             _play_on(agent, played, draws, part, at, now)
         elif world.system.space.all_whole:
-            draws = loop.Draws(starts[part], moves[drawn[part]], measured[drawn[part]], hidden)
+            drawn = drawn if drawn.ndim == 3 else drawn[..., None]
+            draws = loop.Draws(starts, moves[drawn], measured[drawn], hidden)
             _play(agent, played, draws, part)
         else:
             _play_between(agent, played, starts, drawn, part)
-        done = part.stop
+        switched[0], done = False, part.stop  # there was none before the first
         took = max(time.perf_counter() - begun, 1e-9)
         block = max(1, min(4 * block, int(block * BLOCK_SECONDS / took)))
         stopped = done in stops and stops[done]()
@@ -153,12 +157,13 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
     for k in range(len(gap)):
         with agent.lock:
             agent.renew()
-            now, top = agent.policy, -1
+            now = agent.policy
             if not np.array_equal(now, policy):
-                policy, top = checked_policy(agent.system, now), H - 1
+                policy = checked_policy(agent.system, now)
+                follow(arena, policy, v, H - 1)
             switched[k] = not np.array_equal(acted, policy)
             acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, top, states, actions)
+            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, -1, states, actions)
             for h in range(H):
                 agent.update(Seen(*loop.seen_at(agent.told, draws, k, h, states, actions)))
 
@@ -200,20 +205,23 @@ def _play_on(
 def _play_between(
     agent: Agent, played: Played, starts: NDArray[np.int64], drawn: NDArray[np.int64], part: slice
 ) -> None:
-    """The same where axes are continuous: the states are what they are, the gap is that of the points."""
+    """The same where axes are continuous: the states are what they are, the gap is that of the points.
+
+    starts, drawn: of the part
+    """
     world, arena, v, acted, gap, reward, switched = played
     system, policy = world.system, np.empty((0, 0), np.int64)
-    for k in range(part.start, part.stop):
+    for i, k in enumerate(range(part.start, part.stop)):
         agent.renew()
         now = checked_policy(system, agent.policy)
         if not np.array_equal(now, policy):
             policy = now
-            backward.evaluate(arena, policy, v, system.n_steps - 1)
+            follow(arena, policy, v, system.n_steps - 1)
         switched[k], acted[...] = not np.array_equal(acted, policy), policy
-        gap[k], reward[k] = backward.gap_of(arena, v[0]), 0.0
-        s = _first_state(world, starts[k])
+        gap[k], reward[k] = backward.gap_of(arena, v), 0.0
+        s = _first_state(world, starts[i])
         for h in range(system.n_steps):
-            a, w = agent.act(h, s), world.law.values[drawn[k, h]]
+            a, w = agent.act(h, s), world.law.values[drawn[i, h]]
             after, paid = system.advance(h, s[None], np.array([a]), w)
             reward[k] += system.discount**h * float(paid[0])
             agent.observe(h, s, a, after[0], disturbance=w)
@@ -283,10 +291,10 @@ def _check_told(told: System, world: World) -> None:
     lattices = [(s.low.tolist(), s.high.tolist(), s.shape.tolist(), s.is_line) for s in (told.space, true.space)]
     if lattices[0] != lattices[1] or not np.array_equal(told.actions, true.actions):
         raise ValueError("the agent and the world do not have the same states and actions; build both from one system")
-    if not np.array_equal(told.allowed, true.allowed):
+    if not _alike(told.allowed, true.allowed):
         raise ValueError("the agent and the world do not allow the same actions; build both from one system")
     paid = [(s.reward, s.terminal, s.discount, _landing_within(s, true, told)) for s in (told, true)]
-    if not all(np.array_equal(mine, theirs) for mine, theirs in zip(*paid, strict=True)):
+    if not all(_alike(mine, theirs) for mine, theirs in zip(*paid, strict=True)):
         warnings.warn("the agent was told other rewards or another discount than the world's", stacklevel=3)
     if told.disturbance_range is not None:
         _check_residuals(told, world)
@@ -295,7 +303,7 @@ def _check_told(told: System, world: World) -> None:
 def _check_residuals(told: System, world: World) -> None:
     """The residuals that the agent would see must be within the range that it was told."""
     true, d = world.system, world.system.raw_space.n_axes
-    errors = np.unique((told.f - true.f)[true.allowed].reshape(-1, d), axis=0)
+    errors = np.unique(np.concatenate(list(_errors(told, true))), axis=0)
     occurs = world.law.values[(world.law.pmf > 0).any(axis=0)].reshape(-1, d)
     residuals = np.concatenate([occurs - error for error in errors])
     low, high = (np.ravel(side) for side in told.disturbance_range)
@@ -313,10 +321,44 @@ def _check_residuals(told: System, world: World) -> None:
         )
 
 
+def _errors(told: System, true: System) -> Iterator[NDArray[Any]]:
+    """[n, d] by how much f as told is wrong, of the pairs that exist: each once, of some states at a time."""
+    d = true.raw_space.n_axes
+    if told.f is true.f:
+        yield np.zeros((1, d), true.f.dtype)
+        return
+    tables = [distinct_steps(table) for table in (told.f, true.f, true.allowed)]
+    for h in range(max(map(len, tables))):
+        mine, theirs, exists = (table[min(h, len(table) - 1)] for table in tables)
+        for i in range(0, true.n_states, AT_ONCE):
+            part = slice(i, i + AT_ONCE)
+            yield np.unique((mine[part] - theirs[part])[exists[part]].reshape(-1, d), axis=0)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two tables, or numbers, are equal; steps that are stored once are compared once."""
+    if one is other or not np.ndim(one):
+        return bool(one is other or one == other)
+    if one.shape != other.shape:
+        return False
+    mine, theirs = np.broadcast_arrays(distinct_steps(one), distinct_steps(other))
+    return np.array_equal(mine, theirs)
+
+
+def _sides(system: System) -> tuple[NDArray[Any], ...]:
+    """What says, beside the lattice of after-states, which raw states a box has."""
+    return system.bins.first, system.bins.count, system.raw_space.low, system.raw_space.spacing
+
+
 def _landing_within(system: System, one: System, other: System) -> NDArray[np.float64]:
     """Landing rewards over the raw states that both systems have; zero where there are none."""
     if not system.space.is_line:
-        alike = np.array_equal(one.raw_states, other.raw_states)
+        alike = one is other or all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip((*one.reach, *_sides(one)), (*other.reach, *_sides(other)), strict=True)
+        )
         return np.zeros((1, 1)) if system.landing is None or not alike else system.landing
-    z = np.arange(max(one.raw_states[0], other.raw_states[0]), min(one.raw_states[-1], other.raw_states[-1]) + 1)
-    return np.zeros((1, len(z))) if system.landing is None else system.landing[:, z - system.raw_states[0]]
+    first = max(one.raw_states[0], other.raw_states[0])
+    n = max(0, min(one.raw_states[-1], other.raw_states[-1]) + 1 - first)
+    begin = first - system.raw_states[0]
+    return np.zeros((1, n)) if system.landing is None else system.landing[:, begin : begin + n]

@@ -335,6 +335,8 @@ def cells(at: NDArray[Any], shape: ArrayLike, is_whole: Bools) -> tuple[Ints, Fl
     """[N, d] twice: the cell that each place is in, and how far into it; places beyond are brought to the end."""
     most = np.asarray(shape) - 1
     at = np.clip(at, 0, most)
+    if is_whole.all():
+        return at.astype(np.int64, copy=False), np.zeros(at.shape)
     cell = np.minimum(np.floor(at).astype(np.int64), np.where(is_whole, most, np.maximum(most - 1, 0)))
     return cell, at - cell
 

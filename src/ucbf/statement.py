@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.boundaries import given_boundary, with_given_boundary
-from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, integers, numbers, one_of, whole
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, array_of, frozen, integers, numbers, one_of, sealed, whole
 from ucbf.spaces import BOUNDARIES, GIVEN, Space, axes
-from ucbf.tables import LARGEST_TABLE, Function, Table, distinct_steps
+from ucbf.tables import LARGEST_TABLE, Function, Table, distinct_steps, is_large_table, narrowed
 
 if TYPE_CHECKING:
     from ucbf.system import System
@@ -109,12 +109,19 @@ def read_table(
         table = _read_table(system, name, given, trailing)
     H, S, A = system.n_steps, system.n_states, system.n_actions
     if name != "allowed":
-        exists = system.allowed if len(table) == H else distinct_steps(system.allowed).any(axis=0)
-        exists = exists.reshape(*exists.shape, *(1 for _ in trailing))
-        table = np.where(exists, array_of(name, table), 0)
+        exists = distinct_steps(system.allowed)
+        if len(exists) > 1 and len(table) < H:
+            exists = np.any(exists, axis=0, keepdims=True)
+        if not exists.all():
+            exists = exists.reshape(*exists.shape, *(1 for _ in trailing))
+            if callable(given) and len(exists) <= len(table):
+                np.copyto(array_of(name, table), 0, where=~exists)
+            else:
+                table = np.where(exists, array_of(name, table), 0)
     state = system.state_name
     checked = read(system, name, table, lambda h, s, a, *_: f"{name} at step {h}, state {state(s)}, action {a}")
-    return np.broadcast_to(frozen(checked), (H, S, A, *trailing))
+    made = callable(given) or not np.may_share_memory(checked, np.asarray(given))
+    return np.broadcast_to(sealed(checked) if made else frozen(checked), (H, S, A, *trailing))
 
 
 def _by_context(
@@ -144,15 +151,13 @@ def _read_table(system: System, name: str, given: Table, trailing: tuple[int, ..
     space = system.space
     H, S, A = system.n_steps, space.n_states, system.n_actions
     if callable(given) and space.is_line:
-        states, actions = np.meshgrid(np.array(system.states), np.arange(A), indexing="ij")
-        table = Function(name, given, 2, rows=False).steps(H, (S, A), states, actions)
+        table = Function(name, given, 2, rows=False).steps(H, (S, A), partial(_pairs_of_a_line, system))
     elif callable(given):
         system.functions[name] = function = Function(name, given, 2, rows=True)
-        states, actions = np.repeat(space.points, A, axis=0), np.concatenate([system.actions] * S)
         corners = 2 ** int((~space.is_whole).sum())
         if (H if function.per_step else 1) * S * A * max(corners, *trailing, 1) > LARGEST_TABLE:
             raise ValueError(f"{S} points and {A} actions are too many; take a coarser lattice, or fewer actions")
-        table = function.steps(H, (S * A, *trailing), states, actions).reshape(-1, S, A, *trailing)
+        table = function.steps(H, (S * A, *trailing), partial(_pairs, system)).reshape(-1, S, A, *trailing)
     elif not space.all_whole and given is not True:
         raise TypeError(f"{name} is {given!r:.60}; on continuous axes it must be a function of states and actions")
     else:
@@ -170,10 +175,29 @@ def _read_table(system: System, name: str, given: Table, trailing: tuple[int, ..
     return table
 
 
+def _pairs_of_a_line(system: System, part: slice) -> tuple[NDArray[Any], ...]:
+    """States and actions [n, A] of a part of the states of a line."""
+    return tuple(np.meshgrid(_numbers(system.states[part]), np.arange(system.n_actions), indexing="ij"))
+
+
+def _numbers(names: range) -> NDArray[np.int64]:
+    """The numbers of a range; quicker than from one by one."""
+    return np.arange(names.start, names.stop)
+
+
+def _pairs(system: System, part: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows of states [n, d] and of actions of a part of all pairs in a box."""
+    state, action = np.divmod(np.arange(part.start, part.stop), system.n_actions)
+    return system.space.points[state], system.actions[action]
+
+
 def places(system: System, name: str, given: ArrayLike, place: Callable[..., str] | None = None) -> NDArray[Any]:
     """After-states: whole along whole axes."""
     if system.space.all_whole:
-        return integers(name, given, place)
+        stated = array_of(name, given)
+        if not is_large_table(stated):
+            return integers(name, stated, place)
+        return stated if stated.dtype == np.int32 else narrowed(integers(name, stated, place))
     table = numbers(name, given, place, LARGEST_INTEGER)
     integers(name, table[..., system.space.is_whole], place)
     return table
@@ -188,8 +212,7 @@ def payments(
 
 def read_landing(system: System, given: Table) -> NDArray[np.float64]:
     """[H, Z] over the raw states."""
-    raw, wraps = system.raw_states, system.space.wraps
-    Z = len(raw)
+    wraps, Z = system.space.wraps, system.n_raw
     if wraps.any() and system.disturbance_range is None:
         raise ValueError(
             "landing under boundary 'wrap' needs disturbance_range=(low, high): modulo S, W could be any; or pass "
@@ -217,18 +240,20 @@ def read_landing(system: System, given: Table) -> NDArray[np.float64]:
         function = Function("landing", given, 1, rows=not system.space.is_line)
         if not system.space.is_line:
             system.functions["landing"] = function
-        table = payments(system, "landing", function.steps(system.n_steps, (Z,), np.asarray(raw)))
+        table = payments(system, "landing", function.steps(system.n_steps, (Z,), lambda part: (system.raw_part(part),)))
     elif not system.space.all_whole:
         raise TypeError(f"landing is {given!r:.60}; on continuous axes it must be a function of raw next states")
     else:
         table = payments(system, "landing", given)
         if table.shape not in {(Z,), (1, Z), (system.n_steps, Z)}:
             raise ValueError(
-                f"landing has shape {table.shape}; over the raw states {raw[0]}..{raw[-1]} it must be {(Z,)} or "
+                f"landing has shape {table.shape}; over the raw states {system.raw_part(slice(0, 1))[0]}.."
+                f"{system.raw_part(slice(Z - 1, Z))[0]} it must be {(Z,)} or "
                 f"{(system.n_steps, Z)}, or a function of z, which also follows where a change of f, ζ or W moves "
                 "the raw states"
             )
-    return np.broadcast_to(frozen(np.atleast_2d(table)), (system.n_steps, Z))
+    keep = sealed if callable(given) else frozen
+    return np.broadcast_to(keep(np.atleast_2d(table)), (system.n_steps, Z))
 
 
 def read_lag(system: System, lag: int, given: Callable[..., Any] | None) -> dict[str, Any]:
@@ -254,8 +279,9 @@ def read_lag(system: System, lag: int, given: Callable[..., Any] | None) -> dict
 
 
 def read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
-    """[S] the terminal reward, the same in every context."""
-    return frozen(np.tile(_read_terminal(system, given), system.n_contexts))
+    """[E S] the terminal reward; the same in every context unless a table [E, S] is given."""
+    table = _read_terminal(system, given)
+    return frozen(np.tile(table, system.n_contexts) if table.ndim == 1 else table.ravel())
 
 
 def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
@@ -267,13 +293,19 @@ def _read_terminal(system: System, given: Table | None) -> NDArray[np.float64]:
             raise TypeError("terminal takes more than the states; it is paid once, after the last step")
         if not system.space.is_line:
             system.functions["terminal"] = function
-        table = payments(system, "terminal", function.steps(1, (system.space.n_states,), np.asarray(system.states))[0])
+        table = payments(
+            system,
+            "terminal",
+            function.steps(1, (system.space.n_states,), lambda part: (np.array(system.states[part]),))[0],
+        )
     elif not system.space.all_whole:
         raise TypeError(f"terminal is {given!r:.60}; on continuous axes it must be a function of states")
     else:
         table = payments(system, "terminal", given)
-    if table.shape != (system.space.n_states,):
-        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(system.space.n_states,)}")
+    S, E = system.space.n_states, system.n_contexts
+    if table.shape != (S,) and (E == 1 or table.shape != (E, S)):
+        by_context = f", or [E, S] = {(E, S)}" if E > 1 else ""
+        raise ValueError(f"terminal has shape {table.shape}; it must be [S] = {(S,)}{by_context}")
     return table
 
 

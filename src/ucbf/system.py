@@ -12,7 +12,7 @@ learners all read the boundary rule from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.boundaries import check_boundary_given, check_boundary_unsaid, check_inside
-from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, real, whole
+from ucbf.checks import LARGEST_INTEGER, LARGEST_RETURN, real, sealed, whole
 from ucbf.hidden import HiddenSets, hidden_sets, tells_bounds
 from ucbf.kernels.types import Mechanics
 from ucbf.mechanics import (
@@ -29,6 +29,7 @@ from ucbf.mechanics import (
     box_bins,
     box_range,
     box_reach,
+    ends_of,
     line_range,
     look_ahead,
     mechanics_of,
@@ -55,7 +56,7 @@ from ucbf.statement import (
 )
 from ucbf.tables import LARGEST_TABLE, AtAnyState, Function, Table, distinct_steps, sizes_of
 
-AT_ONCE = 2**20  # raw next states that a boundary is asked for
+AT_ONCE = 2**16  # raw next states that a boundary is asked for, after-states that are counted
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -273,9 +274,8 @@ class System:
             return self.raw_space.low + (self.reach.origin + indices(self.reach.shape)) * self.raw_space.spacing
         if self._wraps_freely:
             return self.states
-        f, exists = self._f_and_allowed
-        reached = f[exists]
-        return range(int(reached.min()) - self.slack, int(reached.max()) + self.slack + 1)
+        low, high = self.reached_ends
+        return range(int(low[0]) + self.state_offset - self.slack, int(high[0]) + self.state_offset + self.slack + 1)
 
     @cached_property
     def residuals(self) -> Any:
@@ -308,14 +308,26 @@ class System:
     def raw_states(self) -> Any:
         """Every z = after-state + residual: the axis of ``landing``. A range of numbers, or rows [Z, d]."""
         if not self.space.is_line:
-            return self.raw_space.low + self.reach.raw(self.bins) * self.raw_space.spacing
+            return self.raw_part(slice(0, self.n_raw))
         return range(self.after_states[0] + self.residuals[0], self.after_states[-1] + self.residuals[-1] + 1)
+
+    @property
+    def n_raw(self) -> int:
+        """Z: how many raw next states there are."""
+        return int(self.reach.raw_shape(self.bins).prod())
+
+    def raw_part(self, part: slice) -> NDArray[Any]:
+        """[n] or [n, d] a part of ``raw_states``."""
+        if self.space.is_line:
+            return np.arange(self.raw_states[part].start, self.raw_states[part].stop)
+        rows: NDArray[Any] = self.raw_space.low + self.reach.raw(self.bins, part) * self.raw_space.spacing
+        return rows
 
     @cached_property
     def bins(self) -> Bins:
         """The disturbances told apart, and how a measured one is found among them."""
         if not self.space.is_line:
-            return box_bins(self.raw_space, self._reached, self.disturbance_range)
+            return box_bins(self.raw_space, *self.reached_ends, self.disturbance_range)
         low, high = self.disturbance_range or (0, 0)
         return Bins(
             first=np.array([self.residuals[0]]),
@@ -335,24 +347,16 @@ class System:
         if self.space.is_line:
             x = self.after_states
             return Reach(np.array([x[0] - self.state_offset]), np.array([len(x)]))
-        at = self._reached
-        if (self.space.wraps & ~self.space.is_whole).any():
-            at = np.concatenate([at, self._from_the_end()])
-        if self._cut_short:
-            at = within_reach(self.space, self.bins, at)
-        return box_reach(self.raw_space, self.bins, at, self.n_steps)
+        return box_reach(self.raw_space, self.bins, *ends_of(map(self._cut, self._from_all())), self.n_steps)
 
     @cached_property
-    def next_of_raw(self) -> NDArray[np.int64]:
+    def next_of_raw(self) -> NDArray[np.int32]:
         """[Z] the index of the state that a raw next state leads to; -1 where a given boundary leads outside."""
-        shape = self.reach.raw_shape(self.bins)
-        rows = max(1, AT_ONCE // max(int(shape[1:].prod()), 1))
-        first = self.reach.origin + self.bins.first
-        found = []
-        for i in range(0, int(shape[0]), rows):  # of large systems some at a time
-            first[0] = self.reach.origin[0] + self.bins.first[0] + i
-            found.append(self.space.index_of_raw(indices([min(rows, int(shape[0]) - i), *shape[1:]]) + first))
-        return np.concatenate(found)
+        found = np.empty(self.n_raw, np.int32)
+        for i in range(0, len(found), AT_ONCE):
+            part = slice(i, min(i + AT_ONCE, len(found)))
+            found[part] = self.space.index_of_raw(self.reach.raw(self.bins, part))
+        return sealed(found)
 
     @cached_property
     def at_any_state(self) -> AtAnyState:
@@ -368,19 +372,18 @@ class System:
     @cached_property
     def mechanics(self) -> Mechanics:
         """The system as arrays for the compiled functions."""
-        space, exists = self.space, distinct_steps(self.allowed)
-        f = distinct_steps(self.f)
-        at = positions(self.raw_space, f[..., None] if space.is_line else f)
-        if self.bins.around or (not space.is_line and self._cut_short):
-            at = within_reach(space, self.bins, at)
-        at = np.where(exists[..., None], at, self.reach.origin)
+        exists, reward = distinct_steps(self.allowed), distinct_steps(self.reward)
         return mechanics_of(
-            space,
+            self.space,
             self.bins,
             self.reach,
-            np.maximum(self.next_of_raw, 0),
-            at,
-            np.where(exists, distinct_steps(self.reward), -np.inf),
+            self.next_of_raw,
+            (len(self._f_and_allowed[0]), self.n_states, self.n_actions),
+            (
+                (h, part, self._cut(at) if e.all() else np.where(e[..., None], self._cut(at), self.reach.origin))
+                for h, part, at, e in self._parts()
+            ),
+            reward if exists.all() else self._paid(reward, exists),
             None if self.landing is None else distinct_steps(self.landing),
             self.terminal,
             self.discount,
@@ -390,6 +393,13 @@ class System:
             self.lag,
             self.late,
         )
+
+    @staticmethod
+    def _paid(reward: NDArray[np.float64], exists: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """[P, S, A] the reward, -inf where the action does not exist."""
+        paid = np.array(np.broadcast_to(reward, (max(len(reward), len(exists)), *reward.shape[1:])))
+        np.copyto(paid, -np.inf, where=~exists)  # quicker than np.where
+        return paid
 
     def same_disturbances(self, other: System) -> bool:
         """Whether the same disturbances are told apart over the same steps, so that what is known of W serves both."""
@@ -450,6 +460,11 @@ class System:
         """The name of the state with index i, in a message, with its context."""
         e, s = divmod(i, self.space.n_states)
         return self.space.name(s) + (f" in context {e}" if self.n_contexts > 1 else "")
+
+    def first_allowed(self) -> NDArray[np.int64]:
+        """[H, S] the lowest action that exists."""
+        lowest = distinct_steps(self.allowed).argmax(axis=2)
+        return np.array(np.broadcast_to(lowest, (self.n_steps, self.n_states)))
 
     def is_allowed(self, h: int, place: Any, a: int) -> bool:
         """Whether action a exists at a place (:meth:`ucbf.spaces.Space.place`)."""
@@ -578,7 +593,7 @@ class System:
             "f": self._with_contexts(distinct_steps(self.f)),
             "reward": self._with_contexts(distinct_steps(self.reward)),
             "landing": None if self.landing is None else distinct_steps(self.landing),
-            "terminal": None if self.horizon is None else self.terminal[: self.space.n_states],
+            "terminal": None if self.horizon is None else self._with_contexts(self.terminal[None])[0],
             "allowed": self._with_contexts(distinct_steps(self.allowed)),
         }
 
@@ -621,11 +636,34 @@ class System:
         steps = max(len(f), len(exists))
         return np.broadcast_to(f, (steps, *f.shape[1:])), np.broadcast_to(exists, (steps, *exists.shape[1:]))
 
-    @cached_property
-    def _reached(self) -> NDArray[Any]:
-        """[N, d] where actions that exist lead, counted in points from the first."""
+    def _parts(self) -> Iterator[tuple[int, slice, NDArray[Any], NDArray[np.bool_]]]:
+        """Steps and some states: [n, A, d] where actions lead, counted in points from the first; [n, A] which exist."""
         f, exists = self._f_and_allowed
-        return positions(self.raw_space, f[exists].reshape(-1, self.raw_space.n_axes))
+        rows = max(1, AT_ONCE // self.n_actions)
+        for h, i in np.ndindex(len(f), -(-self.n_states // rows)):
+            part = slice(i * rows, min((i + 1) * rows, self.n_states))
+            x = f[h, part]
+            yield h, part, positions(self.raw_space, x[..., None] if self.space.is_line else x), exists[h, part]
+
+    def _reached(self) -> Iterator[NDArray[Any]]:
+        """[n, d] where actions that exist lead, counted in points from the first, some at a time."""
+        return (at.reshape(-1, at.shape[2]) if e.all() else at[e] for _, _, at, e in self._parts())
+
+    @cached_property
+    def reached_ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """[d] twice: the first and the last point, along each axis, that an action leads to."""
+        return ends_of(self._reached())
+
+    def _cut(self, at: NDArray[Any]) -> NDArray[Any]:
+        """[..., d] after-states, without those further out than makes a difference."""
+        cut = self.bins.around if self.space.is_line else self._cut_short
+        return within_reach(self.space, self.bins, at) if cut else at
+
+    def _from_all(self) -> Iterator[NDArray[Any]]:
+        """[n, d] where actions lead, some at a time, the far ends of continuous axes that wrap included."""
+        yield from self._reached()
+        if (self.space.wraps & ~self.space.is_whole).any():
+            yield self._from_the_end()
 
     def _from_the_end(self) -> NDArray[Any]:
         """[N, d] where actions lead from the far end of continuous axes that wrap, which no point is at."""

@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import LARGEST_RETURN, array_of, numbers, whole
+from ucbf.checks import LARGEST_RETURN, array_of, numbers, whole, within
 
 Table = ArrayLike | Callable[..., Any]
 
+Asked = Callable[[slice], tuple[NDArray[Any], ...]]  # the arrays of a part of the first axis
+
 LARGEST_TABLE = 2**28
+AT_ONCE = 2**21  # numbers that a function is asked for
+SMALL = 2**30
+PART = 2**16  # numbers of a larger table that it is asked for at a time: they stay in the cache
 STEP_NAMES = {"h", "step", "t", "stage"}
 
 
@@ -40,9 +45,12 @@ class Function:
 
     def __call__(self, h: int, shape: tuple[int, ...], *arrays: NDArray[Any]) -> NDArray[Any]:
         """Its answer at step h, of that shape; an error for one of another shape."""
-        copies = [np.array(array) for array in arrays]  # it may work in place
+        return self._answer(h, shape, *(np.array(array) for array in arrays))  # it may work in place
+
+    def _answer(self, h: int, shape: tuple[int, ...], *arrays: NDArray[Any]) -> NDArray[Any]:
+        """The same, asked for arrays that nobody else has."""
         try:
-            answer = self.function(h, *copies) if self.per_step else self.function(*copies)
+            answer = self.function(h, *arrays) if self.per_step else self.function(*arrays)
         except Exception as error:
             shapes = " and ".join(str(array.shape) for array in arrays) if self.rows else str(shape)
             hint = "rows at once; s[:, 0] is the first coordinate" if self.rows else "at once"
@@ -61,37 +69,76 @@ class Function:
             )
         return np.broadcast_to(given, shape)
 
-    def steps(self, horizon: int, shape: tuple[int, ...], *arrays: NDArray[Any]) -> NDArray[Any]:
-        """[1, ...] of its answers where all steps are alike, else [H, ...]; each entry is answered by itself."""
+    def steps(self, horizon: int, shape: tuple[int, ...], asked: Asked) -> NDArray[Any]:
+        """[1, ...] of its answers where all steps are alike, else [H, ...]; each entry is answered by itself.
+
+        asked: the arrays that it is asked for, of a part of the first axis of ``shape``
+        """
         if self.per_step and horizon * math.prod(shape) > LARGEST_TABLE:
             raise ValueError(
                 f"{self.name} depends on the step: {horizon} tables of shape {shape} have more than {LARGEST_TABLE} "
                 "numbers; state a shorter horizon, or take a coarser unit"
             )
-        tables = [self(h, shape, *arrays) for h in range(horizon if self.per_step else 1)]
-        self._check_alone(tables[0], arrays)
-        if all(np.array_equal(table, tables[0]) for table in tables[1:]):
-            tables = tables[:1]
-        return np.stack(tables)
+        tables = [self._table(0, shape, asked)]
+        self._check_alone(tables[0], asked)
+        for h in range(1, horizon if self.per_step else 1):
+            table = self._table(h, shape, asked)
+            if len(tables) > 1 or not np.array_equal(table, tables[0]):
+                tables += [tables[0]] * (h - len(tables)) + [table]
+        return tables[0][None] if len(tables) == 1 else np.stack(tables)
 
-    def _check_alone(self, table: NDArray[Any], arrays: tuple[NDArray[Any], ...]) -> None:
+    def _table(self, h: int, shape: tuple[int, ...], asked: Asked) -> NDArray[Any]:
+        """Its answers at step h, in an array of their own; of large tables some rows at a time."""
+        if math.prod(shape) > AT_ONCE:
+            try:
+                return self._in_parts(h, shape, asked)
+            except (TypeError, ValueError):  # one that knows the sizes answers for all or none
+                pass
+        return np.array(self(h, shape, *asked(slice(0, shape[0]))))
+
+    def _in_parts(self, h: int, shape: tuple[int, ...], asked: Asked) -> NDArray[Any]:
+        """Its answers at step h, asked for some rows at a time: as quick, and in little memory."""
+        rows, table = max(1, PART // math.prod(shape[1:])), None
+        for i in range(0, shape[0], rows):
+            part = slice(i, min(i + rows, shape[0]))
+            answer = narrowed(self._answer(h, (part.stop - i, *shape[1:]), *asked(part)))
+            if table is None:
+                table = np.empty(shape, answer.dtype)
+            elif not np.can_cast(answer.dtype, table.dtype):
+                table = table.astype(np.result_type(answer.dtype, table.dtype))
+            table[part] = answer
+        assert table is not None
+        return table
+
+    def _check_alone(self, table: NDArray[Any], asked: Asked) -> None:
         """An error if it answers otherwise for a state alone than among others: it sums over them."""
-        n = len(arrays[0]) if self.rows else 1
-        for i in {0, n // 2, n - 1} if self.rows else {-1}:
-            at = (slice(i, i + 1),) if self.rows else tuple(slice(n - 1, n) for n in arrays[0].shape)
-            one = [array[at] for array in arrays]
+        n = len(table)
+        for i in {0, n // 2, n - 1} if self.rows else {n - 1}:
+            part = slice(i, i + 1)
+            one = list(asked(part)) if self.rows else [array[..., -1:] for array in asked(part)]
             shape = (1, *table.shape[1:]) if self.rows else (1,) * table.ndim
             try:
                 alone = self(0, shape, *one).astype(np.float64)
             except (TypeError, ValueError):  # one that knows the sizes answers for all states or none
                 return
-            among = table[at].astype(np.float64)
+            among = (table[part] if self.rows else table[part][..., -1:]).astype(np.float64)
             if not np.allclose(alone, among, rtol=1e-9, atol=1e-12, equal_nan=True):
                 where = ", ".join(str(array.item() if array.size == 1 else array[0]) for array in one)
                 raise ValueError(
                     f"{self.name} is {_short(alone)} for {where} alone and {_short(among)} among others; write it so "
                     "that every entry is answered by itself, without sums over states: s[:, 0], np.sum(..., axis=1)"
                 )
+
+
+def narrowed(table: NDArray[Any]) -> NDArray[Any]:
+    """Integers in half the memory, where they are small."""
+    small = table.dtype.kind == "i" and within(table, SMALL)
+    return table.astype(np.int32, copy=False) if small else table
+
+
+def is_large_table(table: NDArray[Any]) -> bool:
+    """Whether a table is so large that its integers are narrowed."""
+    return table.size > AT_ONCE
 
 
 class AtAnyState:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf import certificates
-from ucbf.certificates import error_parts, log_share, valid_scale
+from ucbf.certificates import error_parts, error_shape, log_share, valid_scale
 from ucbf.checks import real, whole
-from ucbf.lipschitz import lipschitz_of, steepest
+from ucbf.lipschitz import lipschitz_ahead, lipschitz_of, steepest
 from ucbf.planning import optimal
 from ucbf.system import System
 from ucbf.units import units_of
@@ -67,6 +67,23 @@ def regret_bound(system: System, episodes: int, c: float | None = None, p: float
     """
     K = whole("episodes", episodes, 1)
     return float(certificates.gap_bounds(system, np.arange(K), _scale(system, c, K, p), p).sum())
+
+
+def online_regret_bound(system: System, episodes: int, d: float, c: float | None = None, p: float = 0.01) -> float:
+    """Theorem 3 with the constants that the proof of Theorem 1 gives: f is off by at most sqrt(d/k)/2 in episode k.
+
+    The bonus "online", c sqrt(H³ι/k) + L sqrt(d/k), falls like 1/sqrt(k) as a whole, and Σ_i α_t^i / sqrt(i) is at most
+    (1 + 1/H)/sqrt(t), so that P_h^t is Theorem 1's with Lζ sqrt(t) replaced by L sqrt(d):
+    P_h = 4 (1 + 1/H) (c sqrt(H³ι) + L sqrt(d)) + (1 + 1/H) P_{h+1}. The sum of the gap bounds of K episodes, of the
+    order sqrt(H⁶Tι) + L sqrt(HdT), T = HK. That f is off by no more is an assumption about the estimator, and the
+    system's own ``model_error`` does not count here.
+    """
+    K, root = whole("episodes", episodes, 1), float(np.sqrt(real("d", d, 0)))
+    fixed, _ = error_parts(system, _scale(system, c, K, p), p)
+    falling = float((fixed + error_shape(system.n_steps) * lipschitz_ahead(system, units_of(system)) * root).sum())
+    most = certificates.gap_bounds(system, np.zeros(1, np.int64), 1.0, p)[0]  # before anything is seen
+    with np.errstate(divide="ignore"):
+        return float(np.minimum(most, falling / np.sqrt(np.arange(K))).sum())
 
 
 class EpisodesNeeded(NamedTuple):
@@ -155,8 +172,8 @@ def regret_orders(
 ) -> dict[str, float]:
     """Table 1 of the paper: the order of the regret after T steps, without constants and logarithms.
 
-    "UCB-f, online" is Theorem 3: an estimate of f that improves like sqrt(d/k); its constants are not given. Orders
-    only: they say how regret grows, not how large it is. :func:`observed_orders` has newer ones.
+    "UCB-f, online" is Theorem 3: an estimate of f that improves like sqrt(d/k); :func:`online_regret_bound` has
+    constants. Orders only: they say how regret grows, not how large it is. :func:`observed_orders` has newer ones.
     """
     given = {"n_states": n_states, "n_actions": n_actions, "horizon": horizon, "steps": steps}
     S, A, H, T = (float(whole(name, number, 1)) for name, number in given.items())

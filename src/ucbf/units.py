@@ -7,12 +7,15 @@ the worst disturbance at every step; it needs no law.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.checks import frozen
+from ucbf.checks import frozen, sealed
+from ucbf.induction import Best, is_large, ranges
 from ucbf.kernels.types import Mechanics
 from ucbf.spaces import sliding
 from ucbf.system import System
@@ -20,12 +23,22 @@ from ucbf.system import System
 LONG = 100.0  # steps: how far to look ahead where the average counts and there is no end
 
 
-class Units(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Units:
     """A value of the user's, divided by ``scale``, is one of the learner's."""
 
     scale: float
     cap: NDArray[np.float64]  # [H] the largest possible return from each step on, in the learner's units
-    floor: NDArray[np.float64]  # [H] the smallest, whatever the first action
+    mechanics: Mechanics
+    least: NDArray[np.float64]  # [H, X] the worst that may follow after-states; or [H] what ``floor`` is
+
+    @cached_property
+    def floor(self) -> NDArray[np.float64]:
+        """[H] the smallest possible return from each step on, whatever the first action: found when it is asked for."""
+        if self.least.ndim == 1:
+            return self.least
+        found = [ranges_of(self.mechanics, h, least, least)[0] for h, least in enumerate(self.least)]
+        return frozen(np.array(found) / self.scale)
 
 
 def units_of(system: System) -> Units:
@@ -34,16 +47,13 @@ def units_of(system: System) -> Units:
     if system.horizon is None:
         return _units_without_end(system)
     if in_paper_units(system):
-        return Units(1.0, frozen(np.full(H, float(np.sum(system.discount ** np.arange(H))))), frozen(np.zeros(H)))
+        most = float(np.sum(system.discount ** np.arange(H)))
+        return Units(1.0, frozen(np.full(H, most)), m, frozen(np.zeros(H)))
     high, _ = extreme_returns(np.maximum, system, m)
     low, ahead = extreme_returns(np.minimum, system, m)
-    floor = np.empty(H)
-    for h in range(H):
-        reward = m.reward[h % len(m.reward)]
-        floor[h] = (reward + following(m, ahead[h], h))[np.isfinite(reward)].min()
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
-    return Units(scale, frozen(high[:H].max(axis=1) / scale), frozen(floor / scale))
+    return Units(scale, frozen(high[:H].max(axis=1) / scale), m, sealed(ahead))
 
 
 def extreme_returns(pick: Any, system: System, m: Mechanics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -54,10 +64,14 @@ def extreme_returns(pick: Any, system: System, m: Mechanics) -> tuple[NDArray[np
     H = system.n_steps
     v, ahead = np.empty((H + 1, system.n_states)), np.empty((H, m.n_after))
     v[H] = m.terminal
+    best, policy = Best(m) if is_large(m, m.offsets) else None, np.zeros(system.n_states, np.int64)
     for h in range(H - 1, -1, -1):
         reward, landing = (table[h % len(table)] for table in (m.reward, m.landing))
         ahead[h] = over_disturbances(pick, landing + m.discount * v[h + 1][m.next_state], system)
-        v[h] = (reward + following(m, ahead[h], h)).max(axis=1)
+        if best is None:
+            v[h] = (reward + following(m, ahead[h], h)).max(axis=1)
+        else:
+            best(h, ahead[h : h + 1], v[h], policy)
     return v, ahead
 
 
@@ -66,7 +80,8 @@ def _units_without_end(system: System) -> Units:
     least, most = reward_range(system)
     scale = 1.0 if in_paper_units(system) else most - least or 1.0
     steps = 1 / (1 - system.discount) if system.discount < 1 else LONG
-    return Units(scale, *(frozen(np.full(system.n_steps, steps * one / scale)) for one in (most, least)))
+    cap, floor = (frozen(np.full(system.n_steps, steps * one / scale)) for one in (most, least))
+    return Units(scale, cap, system.mechanics, floor)
 
 
 def in_paper_units(system: System) -> bool:
@@ -80,10 +95,10 @@ def in_units(mechanics: Mechanics, units: Units) -> Mechanics:
     if units.scale == 1:
         return mechanics
     return mechanics._replace(
-        reward=frozen(mechanics.reward / units.scale),
-        landing=frozen(mechanics.landing / units.scale),
-        late=frozen(mechanics.late / units.scale),
-        terminal=frozen(mechanics.terminal / units.scale),
+        reward=sealed(mechanics.reward / units.scale),
+        landing=sealed(mechanics.landing / units.scale),
+        late=sealed(mechanics.late / units.scale),
+        terminal=sealed(mechanics.terminal / units.scale),
     )
 
 
@@ -93,11 +108,19 @@ def reward_range(system: System) -> tuple[float, float]:
     least, most = (over_disturbances(pick, m.landing, system) for pick in (np.minimum, np.maximum))  # [D, X]
     low, high = np.inf, -np.inf
     for h in range(max(len(m.after), len(m.reward), len(m.landing))):
-        reward = m.reward[h % len(m.reward)]
-        exists = np.isfinite(reward)
-        low = min(low, float((reward + following(m, least[h % len(least)], h))[exists].min()))
-        high = max(high, float((reward + following(m, most[h % len(most)], h))[exists].max()))
+        smallest, largest = ranges_of(m, h, least[h % len(least)], most[h % len(most)])
+        low, high = min(low, smallest), max(high, largest)
     return low, high
+
+
+def ranges_of(m: Mechanics, h: int, least: NDArray[np.float64], most: NDArray[np.float64]) -> tuple[float, float]:
+    """The smallest reward + least and the largest reward + most of step h, over the pairs. least, most: [X]."""
+    if is_large(m, m.offsets):
+        return ranges(m, h, least, most)
+    reward = m.reward[h % len(m.reward)]
+    exists = np.isfinite(reward)
+    low, high = (reward + following(m, ends, h) for ends in (least, most))
+    return float(low[exists].min()), float(high[exists].max())
 
 
 def over_disturbances(pick: Any, raw: NDArray[np.float64], system: System) -> NDArray[np.float64]:

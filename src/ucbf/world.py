@@ -5,6 +5,7 @@ Learners never see this module: the import contracts of the project forbid it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import frozen, numbers, real, whole
+from ucbf.checks import frozen, numbers, real, sealed, whole
 from ucbf.disturbance import Disturbance, invert
 from ucbf.planning import Plan, check_law, plan_with
 from ucbf.system import System
@@ -70,7 +71,7 @@ class World:
     def plan(self) -> Plan:
         """The optimal plan: :func:`ucbf.optimal`."""
         made = plan_with(self.system, self.law)
-        return Plan(self.system, frozen(made.v), frozen(made.ahead), frozen(made.policy), made.bounds)
+        return Plan(self.system, sealed(made.v), sealed(made.ahead), sealed(made.policy), made.bounds)
 
     @property
     def best(self) -> float:
@@ -86,17 +87,32 @@ class World:
 
     def draw_indices(self, episodes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same, with indices of the law's values [K, H], or with contexts [K, H, E]: which one, if that is it."""
+        return self.drawing(seed)(episodes)
+
+    def drawing(self, seed: int) -> Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """A function that draws so many episodes, each time the next ones: the same numbers as all at once."""
         rng = np.random.default_rng(np.random.SeedSequence(seed))
-        uniforms = rng.random((episodes, self.system.n_steps + 1))
         draw = self.law.draw_indices if self.law.n_contexts == 1 else self.law.draw_indices_by_context
-        return invert(self.start, uniforms[:, 0]), draw(uniforms[:, 1:])
+
+        def drawn(episodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            uniforms = rng.random((episodes, self.system.n_steps + 1))
+            return invert(self.start, uniforms[:, 0]), draw(uniforms[:, 1:])
+
+        return drawn
 
     def draw_steps(self, steps: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where there is no end: the index of the first state [1], and indices of the law's values [T, E]."""
+        first, drawn = self.drawing_steps(seed)
+        return first, drawn(0, steps)
+
+    def drawing_steps(self, seed: int) -> tuple[NDArray[np.int64], Callable[[int, int], NDArray[np.int64]]]:
+        """The first state [1], and a function that draws the steps from one to another, in their order."""
         rng = np.random.default_rng(np.random.SeedSequence(seed))
-        first, P = invert(self.start, rng.random(1)), self.system.n_steps
-        uniforms = rng.random(-(-steps // P) * P).reshape(-1, P)
-        return first, self.law.draw_indices_by_context(uniforms).reshape(-1, self.law.n_contexts)[:steps]
+
+        def drawn(begin: int, end: int) -> NDArray[np.int64]:
+            return self.law.draw_from_step(begin, rng.random(end - begin))
+
+        return invert(self.start, rng.random(1)), drawn
 
     def _check_inside(self) -> None:
         """Along strict axes f + W must stay among the states."""
@@ -127,7 +143,11 @@ def _start(system: System, given: ArrayLike | None) -> NDArray[np.float64]:
         return frozen(np.full(S, 1 / S))
     if _is_state(system, given):
         place = system.space.place("start", given)
-        return frozen(np.eye(S)[place] if system.space.all_whole else system.space.shares_of_points(place))
+        return (
+            sealed((np.arange(S) == place).astype(float))
+            if system.space.all_whole
+            else frozen(system.space.shares_of_points(place))
+        )
     start = numbers("start", given)
     if start.shape != (S,):
         raise ValueError(f"start has shape {start.shape}; it must be one state, or probabilities [S] = {(S,)}")
@@ -265,6 +285,6 @@ def corrupt(system: System, model_error: float, seed: int = 0) -> System:
     error = rng.integers(-half, half + 1, size=f.shape)
     low, high = system.states[0], system.states[-1]
     if system.boundary != "strict":
-        reached = system.f[system.allowed]
-        low, high = min(low, int(reached.min())), max(high, int(reached.max()))
+        reached = (int(ends[0]) + system.state_offset for ends in system.reached_ends)
+        low, high = min(low, next(reached)), max(high, next(reached))
     return system.replace(f=np.clip(f + error, low, high), model_error=model_error)

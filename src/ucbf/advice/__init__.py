@@ -12,10 +12,11 @@ from ucbf.advice.ordering import OrderAdvice, Played, learn_orders
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.promotions import Promotions, promotions
+from ucbf.advice.regimes import RegimeAdvice, Regimes
 from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.advice.sections import Sections, sections_of
-from ucbf.advice.sizes import nice_ceiling, rounding_effect, suggested_parameters
+from ucbf.data.sizes import nice_ceiling, rounding_effect, suggested_parameters
 
 __all__ = [
     "LEARNED",
@@ -27,6 +28,8 @@ __all__ = [
     "Pictures",
     "Played",
     "Promotions",
+    "RegimeAdvice",
+    "Regimes",
     "Remark",
     "Sections",
     "censored_remark",

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.advice.drift import change, trend
-from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING, half_interval
+from ucbf.advice.judging import BY_LEVEL, FEWEST_EPISODES, LEARNED, NOT_RULES, STILL_LEARNING, half_interval
 from ucbf.advice.result import Advice
-from ucbf.advice.sizes import rounding_effect
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
+from ucbf.data.sizes import rounding_effect
 from ucbf.wording import show_count, show_number
 
 VERY_SURE = 0.99  # confidence of the interval around the expected reward
@@ -24,6 +24,7 @@ def find_caveats(advice: Advice) -> list[str]:
     """
     found = [
         _better_rule(advice),
+        _better_by_level(advice),
         _unexpected_reward(advice),
         _changed_amounts(advice),
         _trend(advice),
@@ -42,7 +43,7 @@ def _better_rule(advice: Advice) -> str:
         return ""
     rows = {row["policy"]: row for row in advice.comparison()}
     ours = rows[LEARNED]["reward"]
-    better = [row for name, row in rows.items() if name not in (LEARNED, STILL_LEARNING) and row["high"] < 0]
+    better = [row for name, row in rows.items() if name not in NOT_RULES and row["high"] < 0]
     if better:
         rule = better[0]
         others = f" So did {', '.join(row['policy'] for row in better[1:])}." if better[1:] else ""
@@ -60,6 +61,19 @@ def _better_rule(advice: Advice) -> str:
             f"(95 %: {show_number(-going_on['high'])} to {show_number(-going_on['low'])} more). Learn again often."
         )
     return ""
+
+
+def _better_by_level(advice: Advice) -> str:
+    """A policy that looks at the level of the last steps got more, by more than chance."""
+    found = [row for row in advice.comparison() if row["policy"] == BY_LEVEL and row["high"] < 0]
+    if not found or len(advice.test) < FEWEST_EPISODES:
+        return ""
+    return (
+        f"What to do depends on how high the {advice.preset.amount_name} was in the last steps: a policy that looks at "
+        f"it got {show_number(-found[0]['ahead'])} an episode more in those that followed (95 %: "
+        f"{show_number(-found[0]['high'])} to {show_number(-found[0]['low'])}). It is below, and in "
+        "policy_by_level.csv; ucbf act does not follow it."
+    )
 
 
 def _unexpected_reward(advice: Advice) -> str:
@@ -130,10 +144,11 @@ def _dependent_steps(advice: Advice) -> str:
     """Steps that are not independent, as everything here assumes."""
     if advice.independence.ok is not False:
         return ""
+    by_level = "" if advice.by_level is None else ", but by the level of the last steps"
     forecast = "A better forecast" if advice.has_forecast else "A forecast"
     return (
         f"What is assumed does not hold: {advice.independence}. Nothing is proved then, and what one step says of the "
-        f"next is not used. {forecast} of the {advice.preset.amount_name} would use it: W is then its error."
+        f"next is not used{by_level}. {forecast} of the {advice.preset.amount_name} would use it: W is then its error."
     )
 
 

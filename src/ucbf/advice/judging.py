@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.advice.planner import Planner
+from ucbf.advice.regimes import RegimeAdvice
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.model_check import ModelWarning
 from ucbf.playing import Player, replay
 
-LEARNED, STILL_LEARNING = "learned", "still learning"
+LEARNED, STILL_LEARNING, BY_LEVEL = "learned", "still learning", "by the level of the last steps"
+NOT_RULES = (LEARNED, STILL_LEARNING, BY_LEVEL)
 FEWEST_EPISODES = 8  # with fewer, no verdict is given and no loss is estimated
 CONFIDENCE = 0.95  # of intervals
 Rewards = dict[str, NDArray[np.float64]]  # by the name of a policy: [K] of the test episodes
@@ -44,6 +46,20 @@ def judge(planner: Planner, start: int, done: Callable[[], None]) -> Rewards:
 def learned_rewards(planner: Planner, start: int) -> NDArray[np.float64]:
     """[K] the rewards of the learned policy in the test episodes."""
     return _rewards_of(_fixed(planner, len(planner.training.training_episodes), LEARNED), planner, start)
+
+
+def rewards_by_level(advised: RegimeAdvice, start: int) -> NDArray[np.float64]:
+    """[K] the rewards, in the test episodes, of what is advised by the level of the last steps."""
+    training, first = advised.training, len(advised.training.training_episodes)
+    E, kinds = len(advised.regimes.names), training.episodes.kinds
+    systems = [preset.system.replace(contexts=E) for preset in training.presets]
+    return replay(
+        lambda k: advised.policies[kinds[first + k]],
+        training.disturbances[first:],
+        start=start,
+        accounts=lambda k: systems[int(training.preset_numbers[first + k])],
+        contexts=advised.contexts[first:],
+    ).reward
 
 
 def _rewards_of(player: Callable[[int], Player], planner: Planner, start: int) -> NDArray[np.float64]:

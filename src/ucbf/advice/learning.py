@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.advice.judging import judge, judged_policies, learned_rewards
+from ucbf.advice.judging import BY_LEVEL, judge, judged_policies, learned_rewards, rewards_by_level
 from ucbf.advice.planner import Planner
 from ucbf.advice.quantiles import Quantiles, QuantileScores, scores
+from ucbf.advice.regimes import advise_by_level, chosen_regimes
 from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
-from ucbf.advice.sizes import rounding_effect
 from ucbf.advice.training import Training
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
 from ucbf.data import Episodes, independence
+from ucbf.data.sizes import rounding_effect
 from ucbf.errors import UserError
 from ucbf.run import Progress
 from ucbf.systems.base import Preset
@@ -102,6 +103,11 @@ def learn(
         rewards[without] = learned_rewards(Planner(blind, judged.ongoing), begin)
     if used is not None and rewards:
         rewards[MEDIAN_ONLY] = learned_rewards(Planner(plain, judged.ongoing), begin)
+    regimes = chosen_regimes(training) if changes is None and judged.ongoing else None
+    if regimes is not None and rewards:
+        rewards[BY_LEVEL] = rewards_by_level(advise_by_level(judged, regimes), begin)
+    if regimes is not None:
+        regimes = chosen_regimes(whole) or regimes
     last = len(whole.episodes) - 1
     kinds = {planner.episode(k).name: k for k in whole.last_of_each_kind()}
     return Advice(
@@ -122,6 +128,7 @@ def learn(
         planner=planner,
         judged=judged,
         quantile_scores=found,
+        by_level=None if regimes is None else advise_by_level(planner, regimes),
     )
 
 

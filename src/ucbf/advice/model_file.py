@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,27 @@ def _slug(name: str) -> str:
 def _model(advice: Advice, folder: Path, files: dict[str, str], time_zone: str | None) -> Model:
     """What is to be known of an advice whose agents were saved. files: by the names of ``advice.by_kind``."""
     preset, series = advice.preset, advice.learned.series
-    changes = advice.planner.training.changes
-    varies = () if changes is None else tuple(sorted({name for change in changes for name in change}))
+    training, law_of = advice.planner.training, advice.planner.distributions
+    varies = () if training.changes is None else tuple(sorted({name for each in training.changes for name in each}))
+    if training.quantiles is not None:
+        varies = (*varies, "quantiles")
+
+    def law(kind: str) -> tuple[Any, int]:
+        found = law_of[kind]
+        return (tuple(map(tuple, found.pmf.tolist())), int(found.low)) if varies else ((), 0)
+
     kinds = {
-        each.kind: Kind(files[name], digest((folder / files[name]).read_bytes()), *_amounts(advice.learned, each.kind))
+        each.kind: Kind(
+            files[name],
+            digest((folder / files[name]).read_bytes()),
+            *_amounts(advice.learned, each.kind),
+            *law(each.kind),
+        )
         for name, each in advice.by_kind.items()
     }
+    if varies:  # one agent stands for all kinds; each has a distribution of its own
+        (one,) = kinds.values()
+        kinds = {kind: replace(one, pmf=law(kind)[0], low=law(kind)[1]) for kind in law_of}
     return Model(
         preset=preset.kind,
         parameters={name: value for name, value in preset.parameters().items() if name != "profile"},

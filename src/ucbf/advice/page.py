@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from ucbf.advice.judging import LEARNED
 from ucbf.advice.result import Advice
@@ -64,10 +65,22 @@ def html(told: Sections, pictures: Pictures | None = None) -> str:
 
     pictures: what :func:`ucbf.figures.page_pictures` gives; None: a page without pictures
     """
+    return rendered(
+        "page.html.jinja",
+        told=told,
+        pictures=pictures,
+        caveats=CAVEATS,
+        no_caveats=NO_CAVEATS,
+        columns=COLUMNS,
+        learned=LEARNED,
+    )
+
+
+def rendered(template: str, **given: Any) -> str:
+    """A page of HTML from one of the templates here, in the style that all pages share."""
     from jinja2 import Environment, StrictUndefined
 
-    template = (resources.files("ucbf.advice") / "page.html.jinja").read_text(encoding="utf-8")
+    folder = resources.files("ucbf.advice")
     made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.from_string(template).render(
-        told=told, pictures=pictures, caveats=CAVEATS, no_caveats=NO_CAVEATS, columns=COLUMNS, learned=LEARNED
-    )
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    return made.from_string((folder / template).read_text(encoding="utf-8")).render(style=style, **given)

@@ -101,7 +101,7 @@ class Planner:
         if not self.ongoing:
             n = len(self.training.training_episodes)
             return float(np.mean([self.episode(k).plan.v[0, s] for k in range(n)]))
-        following, transitions = self._following
+        following, transitions = self.following
         value = float(transitions[0] @ [self.episode(k).plan.v[0, s] for k in following])
         system = self.episode(following[0]).system
         if system.discount == 1:
@@ -121,7 +121,7 @@ class Planner:
         return preset.clipped_to_amount_range(self.distributions[kind])
 
     @cached_property
-    def _following(self) -> tuple[list[int], NDArray[np.float64]]:
+    def following(self) -> tuple[list[int], NDArray[np.float64]]:
         """Episodes that stand for those to come, and [n, n] how often one comes after another."""
         training, n = self.training, len(self.training.training_episodes)
         if training.changes is None:
@@ -134,7 +134,7 @@ class Planner:
     @cached_property
     def _value_to_come(self) -> dict[str, NDArray[np.float64]]:
         """By the kind of an episode: [S] the value of the episodes that follow it."""
-        following, transitions = self._following
+        following, transitions = self.following
         kinds, presets = self.training.episodes.kinds, [self.training.preset_of(k) for k in following]
         distributions = [self._distribution_of(k) for k in following]
         made = endless_mix([preset.system for preset in presets], distributions, transitions)

@@ -87,10 +87,10 @@ def _log_probability(past: Floats, weights: Floats, came: Floats, pooled: bool |
     freedom = max((n - 1) * (len(came) if shared else 1), 1.0)
     scale = np.sqrt(np.maximum(variance, SMALLEST * (1 + mean**2)) * (1 + 1 / n))
     seen = np.isfinite(came)
-    return float(_log_student(((came - mean) / scale)[seen], freedom).sum() - np.log(scale[seen]).sum())
+    return float(log_student(((came - mean) / scale)[seen], freedom).sum() - np.log(scale[seen]).sum())
 
 
-def _log_student(z: Floats, freedom: float) -> Floats:
+def log_student(z: Floats, freedom: float) -> Floats:
     """The logarithm of the density of Student's t. That of scipy spends nearly all of its time on checks."""
     constant = lgamma((freedom + 1) / 2) - lgamma(freedom / 2) - log(freedom * pi) / 2
     density: Floats = constant - (freedom + 1) / 2 * np.log1p(z**2 / freedom)

@@ -13,6 +13,7 @@ from ucbf.advice.judging import Rewards, compare
 from ucbf.advice.planner import EpisodeAdvice, Planner
 from ucbf.advice.quantiles import QuantileScores
 from ucbf.advice.recency import Recency
+from ucbf.advice.regimes import RegimeAdvice
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.controller import Controller
@@ -43,6 +44,7 @@ class Advice:
     planner: Planner = field(repr=False)  # has learned from every episode
     judged: Planner = field(repr=False)  # from ``training`` only
     quantile_scores: QuantileScores | None = None  # where quantiles were forecast: how well they predict
+    by_level: RegimeAdvice | None = None  # what to do by the level of the last steps, where that predicts better
 
     def __repr__(self) -> str:
         return f"Advice({self.preset.kind}, {len(self.learned)} episodes learned from, {len(self.test)} judged by)"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
-from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, STILL_LEARNING
+from ucbf.advice.judging import BY_LEVEL, FEWEST_EPISODES, LEARNED, NOT_RULES
 from ucbf.advice.remarks import Remark, assumed_costs, losing_sales
 from ucbf.advice.result import Advice
 from ucbf.data import Episodes
@@ -36,7 +36,7 @@ class Line:
 class Rules:
     """What to do in one kind of episode."""
 
-    kind: str  # the key of ``Advice.by_kind``
+    kind: str  # the key of ``Advice.by_kind``, where there is one: its picture stands beside
     heading: str  # empty where there is one kind only
     lines: tuple[Line, ...]
 
@@ -128,7 +128,7 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
 
 def verdict_on(advice: Judged, caveats: int) -> str:
     """How it compares with simple rules, and whether something speaks against it, in a line."""
-    rules, n = [row for row in advice.comparison() if row["policy"] not in (LEARNED, STILL_LEARNING)], len(advice.test)
+    rules, n = [row for row in advice.comparison() if row["policy"] not in NOT_RULES], len(advice.test)
     better = [row["policy"] for row in rules if row["high"] < 0]
     worse = [row["policy"] for row in rules if row["low"] > 0]
     if not rules:
@@ -200,10 +200,25 @@ def _date(text: str) -> str:
 
 
 def _rules(advice: Advice) -> tuple[Rules, ...]:
-    return tuple(
+    plain = [
         Rules(kind, _date(each.name), tuple(map(_rule_line, str(each.policy).splitlines())))
         for kind, each in advice.by_kind.items()
-    )
+    ]
+    return (*plain, *_rules_by_level(advice))
+
+
+def _rules_by_level(advice: Advice) -> Iterator[Rules]:
+    """What to do by the level of the last steps, where that predicts better."""
+    if advice.by_level is None:
+        return
+    names, now = advice.by_level.regimes.names, advice.by_level.regimes.names[advice.by_level.now]
+    for kind, policy in advice.by_level.policies.items():
+        lines = str(policy).splitlines()
+        for e, name in enumerate(names):
+            lines = [line.replace(f"context {e}, ", f"{name}, ", 1) for line in lines]
+        about = f"{kind}, by" if kind else "By"
+        heading = f"{about} the level of the last steps, which is {now} now"
+        yield Rules(BY_LEVEL + kind, heading, tuple(map(_rule_line, lines)))
 
 
 def _rule_line(line: str) -> Line:
@@ -274,14 +289,35 @@ def _assumptions(advice: Advice) -> tuple[Line, ...]:
     """Independence, and whether the steps share a distribution of W, which takes their spread to be the same."""
     independent = Line("Assumed", f"{advice.independence}.")
     if not advice.pooled:
-        return independent, Line("", "Every step has a law of its own."), *_recency(advice)
+        return independent, Line("", "Every step has a law of its own."), *_recency(advice), *_levels(advice)
     spread = spreads(advice)
     shared = Line(
         "",
         f"One law serves all steps, around the profile of the {advice.preset.amount_name}: the spread is taken to be "
         f"the same. In the data it is from {spread.min():.3g} to {spread.max():.3g}.",
     )
-    return independent, shared, *_recency(advice)
+    return independent, shared, *_recency(advice), *_levels(advice)
+
+
+def _levels(advice: Advice) -> tuple[Line, ...]:
+    """How the level of the last steps is counted, and by what score it was taken."""
+    if advice.by_level is None:
+        return ()
+    found, unit = advice.by_level.regimes, advice.preset.unit
+    how = (
+        "what the last step differed from its mean by"
+        if found.memory == 0
+        else f"a mean of what the last steps differed from theirs by, {found.memory:g} of which stays at each step"
+    )
+    cuts = " and ".join(f"{cut:.3g}" for cut in found.cuts)
+    return (
+        Line(
+            "The level of the last steps",
+            f"{how}; {', '.join(found.names)}, cut at {cuts} (unit {unit:g}). It predicts: {found.score:.3f}, against "
+            f"{found.score_without:.3f} without; the mean logarithm of the likelihood of "
+            f"{show_count(found.predicted, 'step')}, each predicted from those before it.",
+        ),
+    )
 
 
 def judgement_on(advice: Judged) -> Judgement:

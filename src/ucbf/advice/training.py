@@ -58,6 +58,7 @@ class Training:
         half_life: float | None = np.inf,
         quantiles: Quantiles | None = None,
     ) -> None:
+        self._given = preset, episodes, train, pooled, changes
         self.training_episodes, after = episodes.split(train)
         self.test_episodes = after.part(0, min(len(after), max(MOST_JUDGED // preset.n_steps, 1)))
         n, kinds = len(self.training_episodes), self.training_episodes.kinds
@@ -72,6 +73,10 @@ class Training:
         self.pooled = bool(fewest < POOLED_BELOW) if pooled is None else pooled
         self.profiles = self.profiles_of(np.arange(n)) if self.pooled and not profile_given else {}
         self.presets, self.preset_numbers = self._presets()
+
+    def with_half_life(self, half_life: float) -> Training:
+        """The same, where an episode counts half as much as one so many later."""
+        return self if half_life == self.recency.half_life else Training(*self._given, half_life, self.quantiles)
 
     # -- the preset of each episode ---------------------------------------------------------------
 

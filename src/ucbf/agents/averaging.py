@@ -64,7 +64,7 @@ class AveragingAgent(InformedAgent):
             bonus=np.repeat(cap[:, None], E, axis=1),
             value=np.vstack([np.tile(cap[:, None], S), self.told.terminal]),
             visits=np.zeros((H, E), np.int64),
-            policy=system.allowed.argmax(axis=2),
+            policy=system.first_allowed(),
             how=how,
             cap=cap,
             by_update=self.params["clock"] == "update" and not endless,
@@ -76,10 +76,11 @@ class AveragingAgent(InformedAgent):
         )
         if endless:
             learner.value[-1] = learner.value[0]
-        for e in range(E if known else 0):
+        if known:
             learner.weight[-1], learner.bonus[-1] = 1, 0
             learner.average[-1] = self.paid_at_the_end
-            averaged.ucb_f_greedy(self.told, learner, H - 1, e, True)
+            q = self.told.reward[-1] + following(self.told, learner.average[-1], H - 1)
+            learner.value[-2], learner.policy[-1] = np.minimum(cap[-1], q.max(axis=1)), q.argmax(axis=1)
 
     def begin_at_best(self) -> None:
         """Where there is an end, begin with what the best disturbances would lead to: at least Q*, and no constant."""
@@ -91,6 +92,10 @@ class AveragingAgent(InformedAgent):
         for h in range(told.horizon):
             q = told.reward[h % len(told.reward)] + following(told, learner.average[h], h)
             learner.policy[h] = q.argmax(axis=1)
+
+    @property
+    def _has_news(self) -> bool:
+        return self.learner.eta > 0 or self.model.repairs
 
     def _weights_and_bonuses(self, h: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.learner.weight[h], self.learner.bonus[h]

@@ -250,6 +250,10 @@ class CompiledAgent(Agent):
     tables: ClassVar[dict[str, str]] = {"policy": "HS"}
     learner: Any  # a NamedTuple of arrays, one of those in ucbf.kernels
 
+    def __init__(self, system: System, **params: Any) -> None:
+        super().__init__(system, **params)
+        self._run_update, self._run_renewal = loop.Quick("run_update"), loop.Quick("run_renewal")
+
     @property
     def policy(self) -> NDArray[np.int64]:
         """[H, S] the actions it would take now."""
@@ -264,12 +268,21 @@ class CompiledAgent(Agent):
 
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
         """The same, with the shares [B] of a W between bins; whoever calls it holds the lock."""
-        loop.run_update(self.told, self.learner, seen, share)
+        if share is self.told.whole:
+            self._run_update(self.told, self.learner, seen, share)
+        else:
+            loop.run_update(self.told, self.learner, seen, share)
 
     def renew(self) -> None:
         """Prepare the policy of the next episode."""
         with self.lock:
-            loop.run_renewal(self.told, self.learner)
+            if self._has_news:
+                self._run_renewal(self.told, self.learner)
+
+    @property
+    def _has_news(self) -> bool:
+        """Whether there may be something to renew: for learners that plan, anything seen since the last plan."""
+        return bool(self.learner.stale[0]) if hasattr(self.learner, "stale") else False
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:

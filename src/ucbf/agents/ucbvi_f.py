@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ucbf.certificates import FORMS, Certificate, Evidence, certify, checked_sta
 from ucbf.checks import one_of, real, whole
 from ucbf.credible import gaps_drawn
 from ucbf.disturbance import Disturbance
+from ucbf.induction import Large, is_large
 from ucbf.kernels import planned, watch
 from ucbf.kernels.endless import SETTLED, AtOnce, End, Late, NoEnd
 from ucbf.kernels.seen import Seen
@@ -47,7 +49,9 @@ class UCBVIf(InformedAgent):
     stationary
         Whether W has the same distribution at every step; its samples are then pooled. Declare it only where it is so.
     prior, prior_weight
-        A distribution that is believed before anything is seen, and how many episodes that belief is worth.
+        A distribution that is believed before anything is seen, and how many episodes that belief is worth. None: all
+        of a declared range alike, worth what the counts say that it is (:class:`ucbf.laws.Counts`);
+        ``prior_weight=0`` leaves the counts bare.
     estimator, renewal, eta
         :class:`ucbf.agents.informed.InformedAgent`.
     values
@@ -110,7 +114,7 @@ class UCBVIf(InformedAgent):
             ahead=np.zeros((H, self.told.n_after)),
             value=np.vstack([np.zeros((H, S)), self.told.terminal]),
             visits=np.zeros((H, E), np.int64),
-            policy=system.allowed.argmax(axis=2),
+            policy=system.first_allowed(),
             raw=np.zeros(len(self.told.next_state)),
             stale=np.ones(1, np.int64),
             **parts,
@@ -155,7 +159,8 @@ class UCBVIf(InformedAgent):
         known = [(moved.learner.law, self.learner.law), (moved.learner.watch, self.learner.watch)]
         for theirs, ours in known:
             for name, array in ours._asdict().items():
-                if array.flags.writeable and name != "groups":  # else of the states and actions of this system
+                learned = isinstance(array, np.ndarray) and array.flags.writeable
+                if learned and name != "groups":  # which are of the states and actions of this system
                     getattr(theirs, name)[...] = array
         moved.learner.visits[...] = self.learner.visits
         moved.knowledge.restore(self.knowledge.state)
@@ -175,12 +180,22 @@ class UCBVIf(InformedAgent):
         with self.lock:
             if self.learner.stale[0]:
                 self.knowledge.follow()
-            super().renew()
+            if not self._is_large:
+                super().renew()
+            elif planned.prepare(self.told, self.learner):
+                told, now = self.told, self.learner
+                Large(told, told.offsets, now.law.law).induction(now.value, now.ahead, now.policy, now.raw)
 
     @property
     def compiled(self) -> Any:
         """The learner, unless a part of it is asked in Python between steps."""
-        return None if self.knowledge.asked_in_python else super().compiled
+        return None if self.knowledge.asked_in_python or self._is_large else super().compiled
+
+    @cached_property
+    def _is_large(self) -> bool:
+        """Whether plans are made step by step, from Python, by several threads."""
+        as_told = self.system.horizon is not None and not self.model.repairs
+        return as_told and is_large(self.told, self.told.offsets)
 
     def _usual_eta(self, H: int) -> float:
         return 0.05

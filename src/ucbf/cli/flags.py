@@ -33,6 +33,26 @@ Scale = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Who computes.
+
+    Parameters
+    ----------
+    jobs
+        Number of workers; the number of cores if not given.
+    engine
+        Run in threads of this process (local) or on a Ray cluster (ray), whose machines share the folder of results.
+    ray_address
+        Address of a running Ray cluster; if not given, one is started on this machine.
+    """
+
+    jobs: Annotated[int | None, Parameter(converter=read_whole)] = None
+    engine: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Running:
     """How and where a study is run.
 
@@ -43,7 +63,7 @@ class Running:
     jobs
         Number of workers; the number of cores if not given.
     engine
-        Run in threads of this process (local) or on a Ray cluster (ray).
+        Run in threads of this process (local) or on a Ray cluster (ray), whose machines share the folder of results.
     ray_address
         Address of a running Ray cluster; if not given, one is started on this machine.
     shard
@@ -58,3 +78,4 @@ class Running:
 
 
 HERE = Running()
+THIS_MACHINE = Workers()

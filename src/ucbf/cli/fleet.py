@@ -2,107 +2,150 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
+import numpy as np
 import pyarrow.parquet as pq
 
+from ucbf import advice
+from ucbf.advice.fleet_page import COLUMNS, fleet_html, fleet_markdown, fleet_page
+from ucbf.cli.costs import inventory_costs
+from ucbf.cli.flags import Workers
+from ucbf.cli.interrupts import INTERRUPTED
+from ucbf.cli.items import folder_names
+from ucbf.cli.learn_files import write_files
+from ucbf.cli.learning import Task
 from ucbf.cli.output import write
 from ucbf.cli.progress import progress_bar
 from ucbf.cli.reading import Reading
+from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.fleet import Columns, learn_fleet
-from ucbf.reports import markdown_table
+from ucbf.fleet.files import parts_in
+from ucbf.fleet.reading import Items, rows_of
 from ucbf.systems import Inventory
 
-SUMMARY = "summary.md"
-SHOWN = 20  # items in a table of the page
-NEEDED = ("capacity", "max_demand")
-UNUSED = ("forecast", "promotions", "in_stock", "half_life", "time_zone", "date_format", "pictures")
+SUMMARY, PAGE, PAGES = "summary.md", "page.html", "items"
+FITTED = ("unit", "max_demand", "capacity")  # sizes that are chosen by the data of each item, where they are not given
+PLACEHOLDERS = {"capacity": 2.0, "max_demand": 1.0}  # where they are
+UNUSED = ("forecast", "promotions", "in_stock", "available", "time_zone", "date_format", "pictures")
 
 
-def learn_with_costs_of_items(given: dict[str, Any], reading: Reading, demand: Path, items: Path) -> None:
-    """Learn a plan for each item; write the plans and a page over all."""
+def learn_with_costs_of_items(
+    given: dict[str, Any],
+    reading: Reading,
+    demand: Path,
+    items: Path,
+    only: str | None = None,
+    workers: Workers | None = None,
+) -> None:
+    """Learn a plan for each item; write the plans and a page over all. only: an item that gets a page of its own."""
     if reading.item is None:
         raise UserError(f"items is {items} without a column of items; name it (--item)")
-    missing = [name for name in NEEDED if name not in given]
-    if missing:
-        raise UserError(
-            f"{' and '.join(missing)} not given; all items of one run have the same sizes: give "
-            f"{' and '.join('--' + name.replace('_', '-') for name in missing)}, and other sizes in another run"
-        )
-    unused = [name for name in UNUSED if getattr(reading, name) is not None]
+    unused = [name for name in UNUSED if getattr(reading, name) not in (None, ()) and not (only and name == "pictures")]
     if unused:
         raise UserError(f"--{unused[0].replace('_', '-')} does not go with --items; leave it out, or leave out --items")
     folder = reading.out or Path("results") / "items"
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")
+    names = reading.time or Columns.time, reading.column or Columns.amount
+    columns = Columns(reading.item, *names, forecast=reading.forecast_column)
+    fitted = tuple(name for name in FITTED if name not in given)
     try:
-        preset = Inventory(**given)
-        with progress_bar("rows") as progress:
-            columns = Columns(reading.item, reading.time or Columns.time, reading.column or Columns.amount)
-            counted = learn_fleet(
-                preset, demand, folder, items, columns=columns, stationary=bool(reading.pool), progress=progress
-            )
+        preset = Inventory(**{**{name: PLACEHOLDERS[name] for name in fitted if name in PLACEHOLDERS}, **given})
+        if only is None:
+            _learn_all(preset, fitted, reading, demand, items, columns, folder, workers or Workers())
+        else:
+            _learn_one(preset, given, reading, demand, items, columns, folder, only)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
-    page = _page(demand, folder, counted)
-    write(folder / SUMMARY, page.encode())
-    print(page)
+
+
+def _learn_all(
+    preset: Inventory,
+    fitted: tuple[str, ...],
+    reading: Reading,
+    demand: Path,
+    items: Path,
+    columns: Columns,
+    folder: Path,
+    workers: Workers,
+) -> None:
+    """Plans for all, and a page."""
+    alike = reading.half_life is not None and np.isinf(reading.half_life)
+    law: dict[str, Any] = {"name": "Counts"} if alike else {"name": "Recent", "half_life": reading.half_life}
+    try:
+        with progress_bar("rows") as progress:
+            counted = learn_fleet(
+                preset,
+                demand,
+                folder,
+                items,
+                columns=columns,
+                law={**law, "stationary": bool(reading.pool)},
+                fitted=fitted,
+                engine=workers.engine,
+                workers=workers.jobs,
+                ray_address=workers.ray_address,
+                progress=progress,
+                stop=INTERRUPTED,
+            )
+    except KeyboardInterrupt:
+        print(f"stopped; finished plans are kept in {folder}: the same command goes on from there", file=sys.stderr)
+        raise
+    parts = parts_in(folder)
+    recent = {
+        True: "All of the past counts alike (--half-life inf).",
+        False: "For each item the half-life was chosen that would have predicted its demand best.",
+    }
+    done = [
+        f"{counted['kept']} items were done before, {counted['learned'] + counted['refused']} now.",
+        recent[alike] if alike or reading.half_life is None else f"The half-life is {reading.half_life:g} episodes.",
+        *([f"Chosen for each item by its data: {', '.join(fitted)}; they are columns of the table."] if fitted else []),
+        *([f"Demand is learned around the forecasts in {columns.forecast!r}."] if columns.forecast else []),
+        "How the plans would have done on days that they were not learned from was not tried; add --only ITEM to the "
+        "command for a page on one item that does.",
+    ]
+    told = fleet_page(str(demand), pq.read_table(parts, columns=list(COLUMNS)), done)
+    text = fleet_markdown(told)
+    write(folder / PAGE, fleet_html(told).encode())
+    write(folder / SUMMARY, text.encode())
+    print(text)
     print(
-        f"written to {folder}: {SUMMARY}, and the plans of all items, one table in {len(_parts(folder))} Parquet files"
+        f"written to {folder}: {PAGE}, {SUMMARY}, and the plans of all items, one table in {len(parts)} Parquet file(s)"
     )
 
 
-def _parts(folder: Path) -> list[Path]:
-    return sorted(folder.glob("plans-*.parquet"))
-
-
-def _page(source: Path, folder: Path, counted: dict[str, int]) -> str:
-    """All items in Markdown: what looks wrong first, then those that bring most."""
-    table = pq.read_table(_parts(folder), columns=["item", "rows", "mean", "expected", "note"])
-    refused = pc.starts_with(pc.fill_null(table["note"], ""), "refused")
-    n, wrong = len(table), int(pc.sum(refused).as_py() or 0)
-    odd = table.filter(pc.is_valid(table["note"]))
-    kinds = Counter(_kind(note) for note in odd["note"].to_pylist())
-    said = [
-        f"# Items of {source}",
-        f"{n} items: {n - wrong} with a plan, {wrong} refused; {len(odd)} with a note. "
-        f"{counted['kept']} were done before.",
-        *([f"## Read this first\n\n{_counted(kinds)}", _rows(odd)] if len(odd) else []),
-        "## Those that bring most",
-        _rows(table.filter(pc.is_valid(table["expected"])).sort_by([("expected", "descending")])),
-        "`expected` is the reward that is expected of an episode that begins with no stock, if demand stays as it was. "
-        "How the plans would have done on days that they were not learned from was not tried: learn one item with "
-        "`ucbf learn inventory` for that.",
-    ]
-    return "\n\n".join(said) + "\n"
-
-
-def _kind(note: str) -> str:
-    """A note without what differs from item to item."""
-    for kind in ("refused: no costs", "refused: its days", "refused: a demand outside", "rose", "fell", "learned from"):
-        if kind in note:
-            return {"rose": "demand rose", "fell": "demand fell", "learned from": "few days"}.get(kind, kind)
-    return "days are missing"
-
-
-def _counted(kinds: Counter[str]) -> str:
-    return markdown_table(["what", "items"], [[kind, str(n)] for kind, n in kinds.most_common()])
-
-
-def _rows(table: Any) -> str:
-    cells = [
-        [
-            str(row["item"]).replace("|", "/"),
-            str(row["rows"]),
-            f"{row['mean']:.4g}",
-            "" if row["expected"] is None else f"{row['expected']:.5g}",
-            row["note"] or "",
-        ]
-        for row in table.slice(0, SHOWN).to_pylist()
-    ]
-    more = f"\n\nand {len(table) - SHOWN} more, in the Parquet files" if len(table) > SHOWN else ""
-    return markdown_table(["item", "days", "mean demand", "expected reward an episode", "note"], cells) + more
+def _learn_one(
+    preset: Inventory,
+    given: dict[str, Any],
+    reading: Reading,
+    demand: Path,
+    items: Path,
+    columns: Columns,
+    folder: Path,
+    only: str,
+) -> None:
+    """The page of one item, as ``ucbf learn`` writes it for a file of its own, with its costs and sizes."""
+    if columns.forecast is not None:
+        raise UserError("--only does not know forecasts in a column; leave one of --only and --forecast-column out")
+    known = Items.read(items, columns.item, preset)
+    if known.row and only not in known.row:
+        raise UserError(f"{items} has no item {only!r}; give one that it has (--only)")
+    own = {name: float(values[0]) for tables in known.of([only]) for name, values in tables.items()}
+    found = rows_of(demand, columns, only)
+    if not len(found):
+        raise UserError(f"{demand} has no rows of item {only!r}; give one that it has (--only)")
+    source = Table(f"{demand}, item {only!r}", {name: found[name] for name in found.column_names}, range(len(found)))
+    stated = {**given, **{name: int(x) if x.is_integer() else x for name, x in own.items() if np.isfinite(x)}}
+    costs, remarks = inventory_costs(stated, None)
+    named = replace(reading, item=None, time=columns.time, column=columns.amount)
+    with progress_bar("steps") as progress:
+        learned, told = Task(Inventory, named, costs, 0, remarks).learn_from(source, None, progress)
+    room = folder / PAGES / folder_names([only])[only]
+    names = write_files(room, learned, told, None, reading.pictures is not False)
+    print(advice.markdown(told))
+    print(f"written to {room}: {', '.join(names)}")

@@ -1,8 +1,9 @@
-"""What is known before an episode, for ``ucbf learn``: prices, a forecast, promotions."""
+"""What is known beside the series, for ``ucbf learn``: prices, a forecast, promotions, whether the stock lasted."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,12 @@ from ucbf.advice.quantiles import Quantiles
 from ucbf.advice.result import Advice
 from ucbf.cli.matching import matched
 from ucbf.cli.reading import Reading
+from ucbf.errors import UserError
 from ucbf.systems import Preset
 from ucbf.wording import show_count
 
 FEWEST_PROMOTED = 10  # steps: an uplift from fewer is a caveat
+NEARLY = 1e-9  # amounts that differ by less, as a share, are the same
 MEDIANS = ("q50", "p50", "q0.5", "p0.5", "q_50", "median")  # names of a column with the median
 QUANTILE = re.compile(r"[qp]_?(\d+(?:\.\d+)?)")  # names of columns with quantiles: q10 or q0.1
 
@@ -56,7 +59,7 @@ def with_prices(prices: data.Series, episodes: data.Episodes) -> list[dict[str, 
 
 def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
     """The forecast of every episode, clipped to the range of the amount."""
-    column = _forecast_column(source, reading.forecast_column)
+    column = column_of_forecast(source, reading.forecast_column)
     named = quantile_columns(source) if reading.forecast_column is None else {}
     remarks: tuple[Remark, ...] = ()
 
@@ -96,6 +99,23 @@ def with_promotions(reading: Reading, source: Any, episodes: data.Episodes, pres
     return Known([{"profile": tuple(row)} for row in profiles], "without promotions", (remark,))
 
 
+def lasted(sold: data.Series, parts: Sequence[data.Series]) -> NDArray[np.bool_]:
+    """[N] whether the stock lasted: less was sold than there was. parts: what there was, added up."""
+    available: NDArray[np.float64] = np.sum([part.values for part in parts], axis=0)
+    names = " + ".join(part.name for part in parts)
+    given = np.full(len(sold), True) if sold.filled is None else ~sold.filled
+    beyond = given & (sold.values > available + NEARLY * (1 + available))
+    if beyond.any():
+        i = int(beyond.argmax())
+        raise UserError(
+            f"{sold.source}, {sold.place(i)}: {sold.values[i]:g} were sold ({sold.name}) of {available[i]:g} that were "
+            f"there ({names}), in {show_count(int(beyond.sum()), 'step')} in all; name every column that adds to what "
+            "could be sold, such as what came that day"
+        )
+    left: NDArray[np.bool_] = sold.values < available - NEARLY * (1 + available)
+    return left | ~given
+
+
 def quantile_columns(source: Any) -> dict[float, str]:
     """By their shares, in order: the names of columns with quantiles, such as q10, q50 and q90; none if only one."""
     found: dict[float, str] = {}
@@ -114,7 +134,7 @@ def _middle(shares: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray
     return np.array([np.interp(0.5, shares, row) for row in flat]).reshape(values.shape[:2])
 
 
-def _forecast_column(source: Any, asked: str | None) -> str | None:
+def column_of_forecast(source: Any, asked: str | None) -> str | None:
     """The column that was asked for; else the one named forecast, or the median. None: whichever has numbers."""
     if asked is not None:
         return asked

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from ucbf import advice
 from ucbf.cli.costs import inventory_costs
+from ucbf.cli.flags import THIS_MACHINE, Workers
 from ucbf.cli.items import learn_items
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Task
@@ -38,8 +39,14 @@ def inventory(
     service_level: ServiceLevel = None,
     items: Annotated[
         Path | None,
-        Parameter(help="With --item: CSV or Parquet file, a row an item, with costs of its own. Made for many items."),
+        Parameter(
+            help="With --item: CSV or Parquet file, a row an item, its own costs and sizes in columns. For many items."
+        ),
     ] = None,
+    only: Annotated[
+        str | None, Parameter(help="With --items: learn this item by itself, and write the page that one item gets.")
+    ] = None,
+    workers: Workers = THIS_MACHINE,
     reading: Reading = USUAL,
     costs: InventoryFlags = InventoryFlags(),  # type: ignore[valid-type]  # noqa: B008
 ) -> None:
@@ -54,8 +61,10 @@ def inventory(
 
         if service_level is not None or in_file is not None:
             raise UserError("service_level does not go with costs of items (--items); give a penalty for each item")
-        learn_with_costs_of_items(given, reading, demand, items)
+        learn_with_costs_of_items(given, reading, demand, items, only, workers)
         return
+    if only is not None or workers != THIS_MACHINE:
+        raise UserError("--only, --jobs, --engine and --ray-address are for many items; give their file (--items)")
     given, remarks = inventory_costs(given, in_file if service_level is None else service_level)
     _learn(Task(Inventory, reading, given, 0, remarks), demand)
 

@@ -11,6 +11,8 @@ from ucbf.cli.output import save
 from ucbf.files import write_whole
 from ucbf.reports import comma_separated
 
+BY_LEVEL = "policy_by_level.csv"
+
 
 def write_files(
     folder: Path,
@@ -25,9 +27,13 @@ def write_files(
     folder.mkdir(parents=True, exist_ok=True)
     remove_others(folder, OF_ORDERS)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
+    if found.by_level is not None:
+        tables[BY_LEVEL] = _rows_by_level(found.by_level)
+    else:
+        (folder / BY_LEVEL).unlink(missing_ok=True)
     if found.rewards:
         tables["comparison.csv"] = found.comparison()
-    drawn = save(folder, "policy", lambda figures: figures.advice_figure(found)) if pictures else []
+    drawn = save(folder, "policy", lambda figures: figures.advice_figure(found), ["png"]) if pictures else []
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
     files = found.save(folder, time_zone)
@@ -48,6 +54,16 @@ def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
     """What to do, a row for each kind of day, step and state."""
     named = len(found.by_kind) > 1
     return [({"kind": day.name} if named else {}) | row for day in found.by_kind.values() for row in day.policy.rows()]
+
+
+def _rows_by_level(advised: advice.RegimeAdvice) -> list[dict[str, Any]]:
+    """What to do by the level of the last steps, a row for each kind of day, step, level and state."""
+    names, named = advised.regimes.names, len(advised.policies) > 1
+    return [
+        ({"kind": kind} if named else {}) | {"level": names[row.pop("context")]} | row
+        for kind, policy in advised.policies.items()
+        for row in policy.rows()
+    ]
 
 
 def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:

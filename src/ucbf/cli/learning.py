@@ -9,7 +9,7 @@ import numpy as np
 
 from ucbf import advice, data
 from ucbf.checks import whole
-from ucbf.cli.known import Known, with_forecast, with_prices, with_promotions
+from ucbf.cli.known import Known, lasted, with_forecast, with_prices, with_promotions
 from ucbf.cli.reading import Reading
 from ucbf.errors import UserError
 from ucbf.run import Progress
@@ -96,13 +96,16 @@ class Task:
 
     def _uncensored(self, source: Any, episodes: data.Episodes) -> tuple[data.Episodes, tuple[advice.Remark, ...]]:
         """The episodes with demand drawn where the shelf was empty, and what the page says of it."""
-        column = self.reading.in_stock
-        if column is None:
+        reading = self.reading
+        if reading.in_stock is not None:
+            in_stock = data.read_marks(source, reading.in_stock, episodes.series, filled=True)
+        elif reading.available:
+            in_stock = lasted(episodes.series, [reading.series(source, name, 0) for name in reading.available])
+        else:
             return episodes, ()
-        in_stock = episodes.of_steps(data.read_marks(source, column, episodes.series, filled=True))
-        n = len(episodes.split(self.reading.train)[0])
-        done = data.uncensored(episodes, in_stock, learned_from=n)
-        return done.episodes, (advice.censored_remark(done, column),)
+        n = len(episodes.split(reading.train)[0])
+        done = data.uncensored(episodes, episodes.of_steps(in_stock), learned_from=n)
+        return done.episodes, (advice.censored_remark(done, reading.in_stock or " + ".join(reading.available)),)
 
     def _known(self, source: Any, forecast: Any, episodes: data.Episodes, preset: Preset) -> Known:
         """What is known before each episode: prices, and a forecast or promotions."""

@@ -114,6 +114,10 @@ def act(
     step: Step = None,
     state_file: Annotated[Path | None, Parameter(name=STATE_FILE)] = None,
     date_format: str | None = None,
+    forecast: Path | None = None,
+    forecast_column: str | None = None,
+    price_file: Path | None = None,
+    price_column: str | None = None,
     json: Json = False,
 ) -> None:
     """Say what to do now, with all that was learned and taken in.
@@ -132,6 +136,15 @@ def act(
         CSV or Parquet file with the state, in one row or in one for each date.
     date_format
         How dates of the file are written, such as %d.%m.%Y; found by itself if not given.
+    forecast
+        After ucbf learn --forecast: CSV or Parquet file with the forecast of each step, from now to the end of the
+        episode at least.
+    forecast_column
+        The column of that file; if not given, the one named forecast, or the median (q50).
+    price_file
+        After ucbf learn battery --price-file: the same for prices.
+    price_column
+        The column of that file with the prices.
     json
         Print one JSON object.
     """
@@ -142,6 +155,8 @@ def act(
     if state_file is not None and (date is not None or step is not None):
         raise UserError("--state-file is given with a date or a step; they stand in a column of the file")
     if is_store(folder):
+        if forecast is not None or price_file is not None:
+            raise UserError("where orders take time, no forecast and no prices are taken; leave them out")
         if state is None:
             raise UserError("where orders take time, give what is in stock (--stock), not a file of it")
         _act_in_store(folder, state, date, step, json)
@@ -153,11 +168,24 @@ def act(
             from ucbf.following import read_states
 
             asked = read_states(state_file, follower.preset, date_format)
-        found = follower.act_all(asked)
+        found = follower.act_all(asked, _known((forecast, forecast_column), (price_file, price_column)))
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
     plain = [asdict(each) for each in found]
     _show("\n".join(map(str, found)), plain[0] if state_file is None else {"advice": plain}, json)
+
+
+def _known(forecast: tuple[Path | None, str | None], prices: tuple[Path | None, str | None]) -> dict[str, Any]:
+    """What is known of an episode beforehand, by the name of the parameter. Both are files and their columns."""
+    from ucbf import data
+    from ucbf.cli.known import column_of_forecast
+
+    known = {}
+    if forecast[0] is not None:
+        known["profile"] = data.read_series(forecast[0], column_of_forecast(*forecast))
+    if prices[0] is not None:
+        known["prices"] = data.read_series(*prices)
+    return known
 
 
 def is_store(folder: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,17 @@ def _print_table(columns: list[str], rows: list[list[str]], title: str) -> None:
     Console(width=None if sys.stdout.isatty() else 150).print(table)
 
 
-def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[str]:
-    """Draw a figure and write it as PNG, SVG and PDF; the names of the files."""
+KINDS: dict[str, dict[str, None]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}  # what leaves out the date
+
+
+def save(
+    folder: Path, name: str, draw: Callable[[ModuleType], Figure], kinds: Iterable[str] = tuple(KINDS)
+) -> list[str]:
+    """Draw a figure and write it as PNG, SVG and PDF, or as some of them; the names of the files."""
     import io
 
     try:
@@ -56,10 +65,10 @@ def save(folder: Path, name: str, draw: Callable[[ModuleType], Figure]) -> list[
         raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
     figure = draw(figures)
     names = []
-    for kind, dated in (("png", {}), ("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+    for kind in kinds:
         content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=160, metadata=dated)
-        figure.set_layout_engine("none")  # laid out once, for all three: that takes as long as drawing
+        figure.savefig(content, format=kind, dpi=160, metadata=KINDS[kind])
+        figure.set_layout_engine("none")  # laid out once, for all: that takes as long as drawing
         names.append(f"{name}.{kind}")
         write(folder / names[-1], content.getvalue())
     return names

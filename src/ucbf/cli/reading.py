@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -42,6 +42,9 @@ class Reading:
     in_stock
         The column of the file that says whether the stock lasted: 1 if all demand was met, 0 if it sold out, so that
         the demand was at least what was sold. Such demand is drawn from what other days show.
+    available
+        In place of in_stock: the column with what could be sold in each step, or several columns that add up to it,
+        such as stock and received. A step in which all of it was sold counts as sold out.
     item
         The column of the file with the names of items, where a long file has many: each item gets a folder of its own
         in OUT, and OUT/items.csv and OUT/summary.md have a row for each. Items that are done are skipped when the
@@ -71,6 +74,7 @@ class Reading:
     forecast_column: str | None = None
     promotions: str | None = None
     in_stock: str | None = None
+    available: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative=())] = ()
     item: str | None = None
     pictures: bool | None = None
     train: float = 0.7
@@ -89,6 +93,12 @@ class Reading:
             raise UserError(
                 f"promotions ({self.promotions!r}) and a forecast ({self.forecast}) are both given; give one of them: "
                 "a forecast should know of promotions"
+            )
+
+        if self.in_stock is not None and self.available:
+            raise UserError(
+                f"in_stock ({self.in_stock!r}) and available ({', '.join(self.available)}) are both given; give one of "
+                "them: both say in which steps the stock ran out"
             )
 
     def series(self, source: Any, column: str | None, least: float | None) -> data.Series:

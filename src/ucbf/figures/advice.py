@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -25,6 +27,12 @@ def advice_figure(advice: Advice) -> Figure:
     return figure
 
 
+def standing(rows: list[dict[str, Any]]) -> str:
+    """Of how many others the learned policy was ahead, and behind how many, by more than chance."""
+    ahead, behind = sum(row["low"] > 0 for row in rows), sum(row["high"] < 0 for row in rows)
+    return f"ahead of {ahead or 'none'} of {len(rows)}, behind {behind or 'none'}"
+
+
 def comparison_panel(ax: Axes, advice: Advice | OrderAdvice) -> None:
     """How far the learned policy was ahead of each rule, with 95 % intervals."""
     rows = [row for row in advice.comparison() if row["policy"] != LEARNED][::-1]
@@ -35,5 +43,5 @@ def comparison_panel(ax: Axes, advice: Advice | OrderAdvice) -> None:
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set(yticks=range(len(rows)), yticklabels=[row["policy"] for row in rows], ylim=(-0.7, len(rows) - 0.3))
     ax.set_xlabel(f"learned is ahead by (reward an episode)\n({len(advice.test)} episodes; 95 % intervals)")
-    ax.set_title("Afterwards, against simple rules", loc="left", fontsize=11)
+    ax.set_title(f"Afterwards: {standing(rows)}", loc="left", fontsize=11)
     quiet(ax)

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ucbf.checks import one_of
-from ucbf.figures.style import BANDS, STYLES, plain
-from ucbf.reports import Curve, curves_of, gap_name, interval, panel_title
+from ucbf.figures.style import BANDS, STYLES, finding, legend_above, plain
+from ucbf.reports import Curve, curves_of, gap_name, interval, panel_title, smallest
 
 if TYPE_CHECKING:
     from ucbf.studies.store import Results
@@ -57,9 +57,12 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
     counted = f"{worlds[0]}" if len(worlds) == 1 else f"{worlds[0]} to {worlds[-1]}"
     figure.supxlabel(f"{study.counted}   ({counted} worlds a panel; {BANDS[band]})", fontsize=10)
     figure.supylabel(gap_name(study), fontsize=10)
-    handles, names = axes[0].get_legend_handles_labels()
-    place = {"loc": "outside right upper"} if beside else {"loc": "outside upper center", "ncols": min(len(names), 7)}
-    figure.legend(handles, names, frameon=False, fontsize=9, **place)
+    found = smallest({c.label: c.total.mean() for c in curves if c.panel == panel} for panel in panels)
+    if beside:
+        figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=9, loc="outside right center")
+        finding(figure, found)
+    else:
+        legend_above(figure, axes[0], found)
     return figure
 
 

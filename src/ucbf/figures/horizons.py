@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ucbf.exponents import Growth
-from ucbf.figures.style import BANDS, STYLES, plain, quiet
+from ucbf.figures.style import BANDS, STYLES, finding, plain, quiet
 from ucbf.reports import interval, length_of
 from ucbf.studies.store import Results
 
@@ -35,5 +35,7 @@ def horizon_figure(results: Results, found: list[Growth]) -> Figure:
     ax.set_ylabel(f"regret of {length_of(results.study)}", fontsize=10)
     ax.minorticks_off()
     quiet(ax)
-    figure.legend(frameon=False, fontsize=9, loc="outside right upper", title="dotted: slope of the proved bound")
+    least = min(found, key=lambda growth: growth.fit.exponent)
+    finding(figure, f"The regret of {least.label} grows least with the horizon, like H to the {least.fit.exponent:.1f}")
+    figure.legend(frameon=False, fontsize=9, loc="outside right center", title="dotted: slope of the proved bound")
     return figure

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from ucbf.figures.style import BANDS, STYLES
-from ucbf.reports import curves_of, interval, panel_title
+from ucbf.figures.style import BANDS, STYLES, legend_above
+from ucbf.reports import curves_of, interval, panel_title, smallest
 
 if TYPE_CHECKING:
     from ucbf.studies.store import Results
@@ -41,6 +41,8 @@ def regret_figure(results: Results) -> Figure:
     worlds = max(len(curve.gap) for curve in curves)
     figure.supxlabel(f"{study.counted}   ({worlds} worlds a panel; {BANDS['ci']})", fontsize=10)
     figure.supylabel("cumulative regret", fontsize=10)
-    handles, names = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, names, frameon=False, fontsize=9, loc="outside upper center", ncols=len(names))
+    regrets: dict[tuple[int, float], dict[str, float]] = {}
+    for curve in curves:
+        regrets.setdefault((curve.panel, curve.runs[0]["model_error"]), {})[curve.family] = curve.total.mean()
+    legend_above(figure, axes[0][0], smallest(regrets.values()))
     return figure

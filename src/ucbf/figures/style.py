@@ -6,6 +6,7 @@ import math
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ucbf.policies import Policy
 
@@ -21,7 +22,7 @@ STYLES = [
     ("#CC79A7", "-"),
     ("#E69F00", (0, (5, 1.5))),
     ("#000000", (0, (3, 1, 1, 1))),
-    ("#F0E442", "-"),
+    ("#8B5A2B", "-"),  # in place of their yellow, which fades on white
 ]
 BANDS = {"sd": "band: ±0.5 standard deviation over worlds", "ci": "band: 95 % bootstrap interval of the mean"}
 
@@ -31,6 +32,23 @@ def quiet(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#ececec")
     ax.set_axisbelow(True)
+
+
+BOLD = {"weight": "bold", "size": 12}  # of the sentence that says what a figure shows
+
+
+def finding(figure: Figure, text: str) -> None:
+    """Say what a figure shows, above all of it, at the left."""
+    figure.suptitle(plain(text), x=0.01, ha="left", fontproperties=BOLD)
+
+
+def legend_above(figure: Figure, ax: Axes, text: str) -> None:
+    """The legend of a figure with several panels, in one line above them; over it the finding, if there is one."""
+    handles, names = ax.get_legend_handles_labels()
+    title = {"title": plain(text), "title_fontproperties": BOLD, "alignment": "left"} if text else {}
+    figure.legend(
+        handles, names, loc="outside upper center", ncols=min(len(names), 7), frameon=False, fontsize=9, **title
+    )
 
 
 def plain(label: str) -> str:

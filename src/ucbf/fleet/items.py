@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ucbf.agents import UCBVIf
+from ucbf.certificates import Certificate
 from ucbf.checks import integers, whole
 from ucbf.disturbance import Disturbance
+from ucbf.fleet.knowledge import AroundForecasts, Counted, Knowledge, Recalled, knowledge_of
 from ucbf.fleet.parts import checked_costs, checked_system, parts_of
 from ucbf.fleet.sharing import Shared, share
 from ucbf.kernels import fleet as kernels
-from ucbf.kernels import laws
 from ucbf.kernels.models import as_told
-from ucbf.laws import Counts
+from ucbf.laws import Law, make_law
 from ucbf.planning import tolerance
 from ucbf.run import Progress
 from ucbf.system import System
@@ -45,8 +47,14 @@ class Fleet:
         By the name of a parameter of the preset, [N] its value for each item. The others are as the preset has them.
     n_items
         N, where no costs are given.
+    law
+        How the distribution of W is learned: :class:`ucbf.laws.Counts` or :class:`ucbf.laws.Recent`, as of
+        :class:`ucbf.UCBVIf`. None: by counting, with the three parameters that follow.
     stationary, prior, prior_weight
         As of :class:`ucbf.laws.Counts`; the same for all items.
+    forecasts
+        Whether W is learned around forecasts: :meth:`add` is told what had been expected, and :meth:`expect` what is
+        expected of the coming episode.
     workers
         Threads that plan; one for each core if None. The results do not depend on it.
 
@@ -66,9 +74,11 @@ class Fleet:
         costs: Mapping[str, ArrayLike] | None = None,
         n_items: int | None = None,
         *,
+        law: Law | str | dict[str, Any] | None = None,
         stationary: bool = False,
         prior: Disturbance | None = None,
         prior_weight: float = 1.0,
+        forecasts: bool = False,
         workers: int | None = None,
     ) -> None:
         self.preset = preset if isinstance(preset, Preset) else None
@@ -76,11 +86,13 @@ class Fleet:
         self.names, self.costs = checked_costs(self.preset, costs, n_items)
         self.workers = (os.cpu_count() or 1) if workers is None else whole("workers", workers, 1, 4096)
         self.parts = parts_of(system, self.preset, self.names, self.costs)
-        knowledge = Counts(stationary=stationary, prior=prior, prior_weight=prior_weight)
-        one = knowledge.attach(system.bins, system.n_steps, 1, None)
         N, (H, S) = len(self.costs), (system.n_steps, system.n_states)
-        self.rows = len(one.counts)  # L: 1 where steps share a distribution, else H
-        self.law = one._replace(**{name: np.tile(getattr(one, name), (N, 1)) for name in ("counts", "below", "above")})
+        learned = make_law(
+            {"name": "Counts", "stationary": stationary, "prior": prior, "prior_weight": prior_weight}
+            if law is None
+            else law
+        )
+        self.knowledge: Knowledge = knowledge_of(learned, system.bins, H, N, forecasts)
         self._values, self._gains = np.zeros((N, S)), np.zeros(N)
         self._policies = np.zeros((N, H, S), np.int16)
         self._extra = np.zeros(self.costs.shape[1])  # on every item's costs, for something scarce that all share
@@ -94,10 +106,13 @@ class Fleet:
 
     # -- what happened ------------------------------------------------------------------------------
 
-    def add(self, items: ArrayLike, steps: ArrayLike, disturbances: ArrayLike) -> None:
+    def add(
+        self, items: ArrayLike, steps: ArrayLike, disturbances: ArrayLike, expected: ArrayLike | None = None
+    ) -> None:
         """Count measured disturbances, in multiples of ``unit``: of these items at these steps, [n] each.
 
-        Where states are rows, so are disturbances: [n, d].
+        Where states are rows, so are disturbances: [n, d]. What is recent counts more under :class:`ucbf.laws.Recent`:
+        give them in order of time. expected: [n] what had been forecast, where the fleet learns around forecasts
         """
         i, h, w = self._items(items), integers("steps", steps), integers("disturbances", disturbances)
         if not len(i) == len(h) == len(w):
@@ -106,8 +121,32 @@ class Fleet:
             )
         if len(h) and not (h.min() >= 0 and h.max() < self.system.n_steps):
             raise ValueError(f"steps go from {h.min()} to {h.max()}; they must be 0 to {self.system.n_steps - 1}")
-        kernels.count_items(self.law.counts, self.rows, i, h, self._indices(w))
+        self.add_indices(
+            i, h, self.indices(w), None if expected is None else self.indices(integers("expected", expected))
+        )
+
+    def add_indices(self, items: Ints, steps: Ints, j: Ints, expected: Ints | None = None) -> None:
+        """The same for what was checked before: indices of W."""
+        if expected is None:
+            self.knowledge.add(items, steps, j)
+        else:
+            self._around.add_around(items, steps, j, expected)
+        self._stale[items] = True
+
+    def expect(self, expected: ArrayLike, items: ArrayLike | None = None) -> None:
+        """Plan for forecasts [N, H] of the disturbances of the coming episode, of every item or of some."""
+        i = self._items(np.arange(len(self)) if items is None else items)
+        w = integers("expected", expected)
+        if w.shape != (len(i), self.system.n_steps):
+            raise ValueError(f"expected has shape {w.shape}; give [N, H] = {(len(i), self.system.n_steps)}")
+        self._around.expected[i] = self.indices(w.ravel()).reshape(w.shape)
         self._stale[i] = True
+
+    @property
+    def _around(self) -> AroundForecasts:
+        if not isinstance(self.knowledge, AroundForecasts):
+            raise ValueError("expected is given, and this fleet does not learn around forecasts; pass forecasts=True")
+        return self.knowledge
 
     def observe(
         self,
@@ -130,10 +169,21 @@ class Fleet:
         if a.shape != i.shape or not self.system.allowed[h % len(self.system.allowed), s, a].all():
             raise ValueError("actions must be one for each item, and one that exists in its state")
         known = np.full(len(i), disturbances is not None)
-        measured = np.zeros(len(i), np.int64) if disturbances is None else self._indices(
+        measured = np.zeros(len(i), np.int64) if disturbances is None else self.indices(
             integers("disturbances", disturbances)
         )  # fmt: skip
-        kernels.observe_items(self.system.mechanics, self.law, self.rows, i, h, s, a, s_next, measured, known)
+        m, law = self.system.mechanics, self.knowledge
+        if isinstance(law, Counted):
+            kernels.observe_items(m, law.law, law.rows, i, h, s, a, s_next, measured, known)
+        else:
+            low, high = np.zeros(len(i), np.int64), np.zeros(len(i), np.int64)
+            kernels.explain_items(m, h, s, a, s_next, measured, known, low, high)
+            if (low < high).any():
+                raise ValueError(
+                    "a boundary hides a disturbance, and only counts know what to make of it; measure it "
+                    "(disturbances), or use law=None without forecasts"
+                )
+            law.add(i, np.full(len(i), h), np.clip(low, 0, m.n_residuals - 1))
         self._stale[i] = True
 
     # -- what follows from it -----------------------------------------------------------------------
@@ -190,7 +240,9 @@ class Fleet:
         """Plan for some items, with room of its own."""
         law = self.believed(items, True)
         value, policy, gain = self._values[items], self._policies[items], np.zeros(len(items))
-        settled, costs = np.array([self._settled(i) for i in items]), self.costs[items] + self._extra
+        settled, costs = np.zeros(len(items)), self.costs[items] + self._extra
+        if self.system.horizon is None:
+            settled = np.array([self._settled(i) for i in items])
         m, model, *room = self.room()
         kernels.plan_items(m, model, self.parts, costs, law, settled, value, policy, gain, *room)
         self._values[items], self._policies[items], self._gains[items] = value, policy, gain
@@ -198,11 +250,7 @@ class Fleet:
 
     def believed(self, items: Ints, curious: bool) -> Floats:
         """[n, L, R] the distributions of some items; curious: with the doubts that a plan adds where W was censored."""
-        rows = (items[:, None] * self.rows + np.arange(self.rows)).ravel()
-        counted = {name: getattr(self.law, name)[rows] for name in ("counts", "below", "above")}
-        law: Floats = np.empty_like(counted["counts"])
-        laws.believe(self.law._replace(**counted, law=law, room=np.empty_like(self.law.room)), curious)
-        return law.reshape(len(items), self.rows, -1)
+        return self.knowledge.believed(items, curious)
 
     # -- something scarce that all share ------------------------------------------------------------
 
@@ -262,8 +310,6 @@ class Fleet:
 
     def _settled(self, item: int) -> float:
         """How far bounds on what a period of an item pays may be apart."""
-        if self.system.horizon is not None:
-            return 0.0
         most = sum(abs(c) * self._largest[k + 1] for k, c in enumerate(self.costs[item]))
         return max(tolerance(self.system), 1e-12 * float(self._largest[0] + most))
 
@@ -287,6 +333,31 @@ class Fleet:
         """The distribution of W of one item, as it is believed now."""
         law = self.believed(np.array([whole("item", item, 0, len(self) - 1)]), False)[0]
         return Disturbance.over(self.system.bins, law / law.sum(axis=1, keepdims=True), 1)
+
+    @property
+    def half_lives(self) -> Floats | None:
+        """[N] the half-life that is used for each item, where what is recent counts more; else None."""
+        known = self.knowledge.errors if isinstance(self.knowledge, AroundForecasts) else self.knowledge
+        return known.chosen(np.arange(len(self))) if isinstance(known, Recalled) else None
+
+    def agent_of(self, item: int) -> UCBVIf:
+        """UCBVI-f in the system of one item, with what was counted of it: to go on with it alone, or to save it."""
+        i, known = whole("item", item, 0, len(self) - 1), self.knowledge
+        if not isinstance(known, Counted):
+            raise ValueError("an agent is made of counts, and this fleet knows W in another way; use law=None")
+        rows = slice(i * known.rows, (i + 1) * known.rows)
+        agent = UCBVIf(self.system_of(i), law=known.origin.fresh())
+        for name in ("counts", "below", "above"):
+            getattr(agent.learner.law, name)[...] = getattr(known.law, name)[rows]
+        hidden = (known.law.below + known.law.above)[rows].sum(axis=1)
+        agent.learner.watch.unused[1] = hidden.sum()
+        seen = agent.knowledge.counted().sum(axis=1) + hidden
+        agent.learner.visits[...] = seen[:, None] // (self.system.n_steps // known.rows)
+        return agent
+
+    def certificate(self, item: int, p: float = 0.05, form: str = "best") -> Certificate:
+        """How far from optimal the plan of one item can be: :meth:`ucbf.UCBVIf.certificate`."""
+        return self.agent_of(item).certificate(p, form)
 
     # -- files --------------------------------------------------------------------------------------
 
@@ -333,7 +404,7 @@ class Fleet:
         rows = np.asarray(states)
         return np.array([space.place("state", row) for row in rows], np.int64)
 
-    def _indices(self, w: Ints) -> Ints:
+    def indices(self, w: Ints) -> Ints:
         """[n] disturbances as indices."""
         if not self.system.space.is_line:
             j, _ = self.system.bins.spread(w)

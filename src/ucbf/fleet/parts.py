@@ -51,10 +51,22 @@ def checked_costs(preset: Preset | None, given: Any, n_items: int | None) -> tup
 
 
 def parts_of(system: System, preset: Preset | None, names: tuple[str, ...], costs: Floats) -> Parts:
-    """What all items pay, and what a cost of 1 adds, found by asking the preset."""
+    """What all items pay, and what a cost of 1 adds; kept for the next items of this preset."""
     if preset is None or not names:
         m = system.mechanics
         return Parts(m.reward[None], m.landing[None], m.terminal[None])
+    kept: dict[tuple[str, ...], Parts] = vars(preset).setdefault("_parts_of_costs", {})  # beside its system
+    items = {int(costs.sum(axis=1).argmax())}
+    if names not in kept:
+        kept[names] = _asked(preset, names)
+        items.add(int(costs.sum(axis=1).argmin()))
+    for i in items:
+        _check_linear(preset, names, costs[i], kept[names])
+    return kept[names]
+
+
+def _asked(preset: Preset, names: tuple[str, ...]) -> Parts:
+    """The same, by asking the preset for one cost after the other."""
     nothing = dict.fromkeys(names, 0.0)
     asked = [nothing, *({**nothing, name: 1.0} for name in names)]
     tables = [preset.replace(**one).system.mechanics for one in asked]
@@ -64,21 +76,18 @@ def parts_of(system: System, preset: Preset | None, names: tuple[str, ...], cost
     for table in parts:
         table[1:] -= table[0]
     parts[0][0][~exists] = -np.inf
-    found = Parts(*(np.ascontiguousarray(table) for table in parts))
-    _check_linear(preset, names, costs, found)
-    return found
+    return Parts(*(np.ascontiguousarray(table) for table in parts))
 
 
 def _check_linear(preset: Preset, names: tuple[str, ...], costs: Floats, parts: Parts) -> None:
-    """An error if what an item pays does not follow from what its costs pay one by one."""
-    for i in {0, int(costs.sum(axis=1).argmax())}:
-        m = preset.replace(**dict(zip(names, costs[i].tolist(), strict=True))).system.mechanics
-        for table, part in zip((m.reward, m.landing, m.terminal), parts, strict=True):
-            told = part[0] + np.tensordot(costs[i], part[1:], 1)
-            finite = np.isfinite(table)
-            scale = 1e-9 * (1 + float(np.abs(table[finite]).max(initial=0)))
-            if not np.allclose(table[finite], told[finite], rtol=0, atol=scale):
-                raise ValueError(
-                    f"what {type(preset).__name__} pays is not the sum of what {', '.join(names)} make it pay one by "
-                    "one; give fewer of them as costs of items, and the others to the preset"
-                )
+    """An error if what an item with these costs [C] pays does not follow from what they pay one by one."""
+    m = preset.replace(**dict(zip(names, costs.tolist(), strict=True))).system.mechanics
+    for table, part in zip((m.reward, m.landing, m.terminal), parts, strict=True):
+        told = part[0] + np.tensordot(costs, part[1:], 1)
+        finite = np.isfinite(table)
+        scale = 1e-9 * (1 + float(np.abs(table[finite]).max(initial=0)))
+        if not np.allclose(table[finite], told[finite], rtol=0, atol=scale):
+            raise ValueError(
+                f"what {type(preset).__name__} pays is not the sum of what {', '.join(names)} make it pay one by "
+                "one; give fewer of them as costs of items, and the others to the preset"
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ucbf.files import digest
 from ucbf.following.accounts import Reading, learn_from, read_step
 from ucbf.following.calendar import Calendar
 from ucbf.following.happened import Happened, of_record, words_of
+from ucbf.following.known import check_known, controller_with, learned_with
 from ucbf.following.model import Model, read_model
 from ucbf.journal import Contents, Journal
 from ucbf.policies import Policy
@@ -103,11 +104,6 @@ class Follower:
         self.folder = Path(folder)
         self.model: Model = read_model(self.folder)
         self.calendar: Calendar = self.model.calendar
-        if self.model.varies:
-            raise UserError(
-                f"{self.folder} was learned with {' and '.join(self.model.varies)} that differ from episode to episode"
-                ", which act and observe do not take; in Python found.policy_for(...) does"
-            )
         begun: dict[str, Any] = {"spacing": self.calendar.spacing}
         if not self.calendar.is_dated:
             begun["rows"] = self.model.rows
@@ -142,6 +138,14 @@ class Follower:
         """The same, which the caller may let learn."""
         given, self._first = self._first, None
         return self.learned() if given is None else given
+
+    def check_nothing_varies(self) -> None:
+        """An error where the journal would need what was known of every episode."""
+        if self.model.varies:
+            raise UserError(
+                f"{learned_with(self.folder, self.model)}: ucbf act takes those of an episode, and nothing is taken in "
+                "day by day; learn again with the new days"
+            )
 
     # -- what stands in the journal ---------------------------------------------------------------
 
@@ -250,6 +254,7 @@ class Follower:
 
     def observe_all(self, steps: Sequence[Happened], correct: bool = False) -> Taken:
         """Take in many steps; all of them, or none if one is refused."""
+        self.check_nothing_varies()
         controllers = self.fresh()
         with self.journal.writing() as writing:
             entries, notes = self.entries(writing.contents), self.notes_on(writing.contents)
@@ -363,19 +368,32 @@ class Follower:
         """What came of the advice so far, and whether what was learned still holds."""
         from ucbf.following.standing import status
 
+        self.check_nothing_varies()
         return status(self)
 
     # -- acting -----------------------------------------------------------------------------------
 
-    def act(self, state: float, date: Any = None, step: int | None = None) -> Advised:
+    def act(
+        self, state: float, date: Any = None, step: int | None = None, known: Mapping[str, Any] | None = None
+    ) -> Advised:
         """What to do in a step, with all that is known.
 
-        state: in the user's units; date, step: when, the first that is not in the journal if None
+        Parameters
+        ----------
+        state
+            In the user's units.
+        date, step
+            When; the first step that is not in the journal if None.
+        known
+            Where it was learned with parameters that differ from episode to episode: those of the episode of this step,
+            by name ("profile" for a forecast, "prices"). Each is [H], or a :class:`ucbf.data.Series` with dates.
         """
-        return self.act_all([(state, date, step)])[0]
+        return self.act_all([(state, date, step)], known)[0]
 
-    def act_all(self, states: Sequence[tuple[float, Any, int | None]]) -> list[Advised]:
-        """What to do in many steps: state and date or step of each."""
+    def act_all(
+        self, states: Sequence[tuple[float, Any, int | None]], known: Mapping[str, Any] | None = None
+    ) -> list[Advised]:
+        """What to do in many steps: state and date or step of each. known: as :meth:`act` has it."""
         from ucbf.following.standing import alarms
 
         contents = self.journal.read()
@@ -386,6 +404,9 @@ class Follower:
         for (state, date, _), number in zip(states, numbers, strict=True):
             self.calendar.check_number(f"date {date}" if date else f"step {number}", number, max(last, 0))
             controller = self.controller_of(controllers, number)
+            if self.model.varies or known:
+                check_known(self.folder, self.model, known or {})
+                controller = controller_with(controller, self.model, number, known or {})
             state = real(self.preset.state_name, state, -np.inf)
             asked.append((number, controller, state, self._place(controller, state)))
         said = [*self.notes_on(contents), *alarms(self, controllers, entries)]

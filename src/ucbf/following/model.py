@@ -23,6 +23,8 @@ class Kind:
     mean: tuple[float, ...]  # [H] of the amounts of every step, outliers left out
     spread: tuple[float, ...]  # [H] their standard deviations
     counts: tuple[int, ...]  # [H] how many there were
+    pmf: tuple[tuple[float, ...], ...] = ()  # [1 or H, n] the distribution of W, where parameters differ by episode
+    low: int = 0  # the smallest W that it is of
 
 
 @dataclass(frozen=True)

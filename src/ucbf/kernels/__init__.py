@@ -6,6 +6,7 @@
     types     the system as arrays
     seen      what a transition says of the disturbance
     backward  exact values
+    wide      the same of large systems, in parts that threads share
     coupled   how far the best policy can be ahead of another, under the same disturbances
     endless   values where there is no end; when landing rewards are paid
     laws      ways of knowing the distribution of W

@@ -9,6 +9,7 @@ from ucbf.kernels.backward import take_best
 from ucbf.kernels.jit import apart, by_type, inlined, unsigned
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
@@ -20,6 +21,7 @@ average_in = by_type(2)
 move_along = by_type(1)
 
 
+@packed
 class UCBfState(NamedTuple):
     """Q_h(s, a) = weight_h r_h(s, a) + average_h(f(s, a)) + bonus_h: Algorithm 1 in after-state form."""
 
@@ -79,6 +81,7 @@ def tick(told: Mechanics, learner: UCBfState, h: int, e: int) -> int:
     return (visits - 1) * told.horizon + h + 1 if learner.by_update else visits
 
 
+@packed
 class Hoeffding(NamedTuple):
     """The paper's bonus, the same for all after-states: width / sqrt(n) + floor."""
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ucbf.kernels.jit import compiled, inlined, unsigned
+from ucbf.kernels.jit import compiled, inlined, signed, unsigned
 from ucbf.kernels.models import may_change, value_pairs, with_ahead
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -15,6 +16,7 @@ BLOCK = 512  # after-states
 SPARSE = 64  # after-states for each state
 
 
+@packed
 class Arena(NamedTuple):
     """A world for the compiled functions: the true mechanics and the law of W, one entry a possible disturbance."""
 
@@ -121,16 +123,17 @@ def take_best(
 
     e: the context whose states are meant
     """
-    f, r, changed = min(h, len(m.after) - 1), min(h, len(m.reward) - 1), False
-    for s in range(e * m.n_states, (e + 1) * m.n_states):
-        best, best_a = -np.inf, 0
-        for a in range(m.after.shape[2]):
-            q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, h)
+    f, r, changed = unsigned(min(h, len(m.after) - 1)), unsigned(min(h, len(m.reward) - 1)), False
+    row, A = unsigned(h), unsigned(m.after.shape[2])
+    for s in range(unsigned(e * m.n_states), unsigned((e + 1) * m.n_states)):
+        best, best_a = -np.inf, unsigned(0)
+        for a in range(A):
+            q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, row)
             if q > best:
                 best, best_a = q, a
-        value[h, s] = min(cap, best + bonus)
+        value[row, s] = min(cap, best + bonus)
         if act:
-            changed |= keep_best(policy, h, s, best_a)
+            changed |= keep_best(policy, row, s, signed(best_a))
     return changed
 
 
@@ -194,11 +197,11 @@ def follow(
 
 
 @inlined
-def gap_of(arena: Arena, v_first: Floats) -> float:
-    """V* - V^π, averaged over the first state."""
+def gap_of(arena: Arena, v: Floats) -> float:
+    """V* - V^π, averaged over the first state. v: [H+1, S]."""
     mean = 0.0
-    for s in range(len(v_first)):
-        mean += arena.start[s] * v_first[s]
+    for s in range(v.shape[1]):
+        mean += arena.start[s] * v[0, s]
     return arena.best - mean
 
 

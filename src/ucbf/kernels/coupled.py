@@ -47,6 +47,7 @@ class Chances(NamedTuple):
     shares: Floats  # [L, n]
     radius: Floats  # [L] of a ball: KL(shares, chances) is at most that
     kappa: float  # 0: over the ball; else what a unit of KL costs instead
+    price: float  # λ: κ over the number of samples
     guesses: int  # how many ν are tried, with kappa
     toll: Floats  # [H, S] what each step adds at s'
 
@@ -155,7 +156,8 @@ def sweep(m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room
     ahead: [N] room
     """
     for h in range(m.horizon - 1, -1, -1):
-        ahead[:] = value
+        for i in range(len(value)):
+            ahead[i] = value[i]
         step_back(m, policy, chances, pairs, room, h, ahead, value)
 
 
@@ -205,7 +207,7 @@ def most(
     if top == bottom:
         return top
     if chances.kappa > 0:
-        return over_guesses(d, chances.shares, row, chances.kappa, chances.guesses, top, bottom)
+        return over_guesses(d, chances.shares, row, chances.kappa, chances.price, chances.guesses, top, bottom)
     return over_ball(d, chances.shares, row, chances.radius[row], top)
 
 
@@ -255,15 +257,24 @@ def over_ball(d: Floats, shares: Floats, row: int, radius: float, top: float) ->
 
 
 @inner
-def over_guesses(d: Floats, shares: Floats, row: int, kappa: float, guesses: int, top: float, bottom: float) -> float:
-    """The least of ν - κ - κ Σ p log((ν - d) / κ) over some ν that do not depend on the shares p."""
-    best = np.inf
+def over_guesses(
+    d: Floats, shares: Floats, row: int, kappa: float, price: float, guesses: int, top: float, bottom: float
+) -> float:
+    """-λ log of the mean of exp(-B_ν/λ) over some ν that do not depend on the shares p.
+
+    B_ν = ν - κ - κ Σ p log((ν - d) / κ). The result is at least the least B_ν, and at most that and λ log(guesses).
+    """
+    least, total = np.inf, 0.0  # the total is that of exp((least - B_ν)/λ)
     for i in range(guesses):
         at = (i + 0.5) / guesses
         nu = max(kappa + bottom + at * (top - bottom), top + at * kappa)
-        total = 0.0
+        logs = 0.0
         for j in range(len(d)):
             if shares[row, j] > 0:
-                total += shares[row, j] * np.log1p((nu - kappa - d[j]) / kappa)
-        best = min(best, nu - kappa - kappa * total)
-    return best
+                logs += shares[row, j] * np.log1p((nu - kappa - d[j]) / kappa)
+        bound = nu - kappa - kappa * logs
+        if bound < least:
+            least, total = bound, 1 + total * np.exp((bound - least) / price)
+        else:
+            total += np.exp((least - bound) / price)
+    return least - price * np.log(total / guesses)

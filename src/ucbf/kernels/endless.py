@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ucbf.kernels.backward import Arena, delay, follow, induction
-from ucbf.kernels.jit import by_type, compiled, inlined
+from ucbf.kernels.jit import by_type, compiled, inlined, inner
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 # plan_ahead(told, end, model, moves, law, value, ahead, policy, raw) -> int: the plan of a learner; the last step whose
@@ -117,7 +117,7 @@ def raise_by(m: Mechanics, value: Floats, ahead: Floats, low: float, high: float
                 ahead[h - 1, x] += constant
 
 
-@compiled
+@inner
 def solve(
     m: Mechanics,
     model: Any,
@@ -190,7 +190,7 @@ plan_ahead.state(End, plan_to_the_end)
 plan_ahead.state(NoEnd, plan_without_end)
 
 
-@compiled
+@inner
 def evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int) -> tuple[float, float]:
     """Values of a policy, and bounds on what a period pays; from where v [H+1, S] stands.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,12 +145,116 @@ def observe_items(
             law.law,
             law.guess,
             law.room,
+            L,
+            law.trust,
         )
         seen = explain(m, h, s[k], a[k], s_next[k], measured[k], not known[k])
         if seen.low < seen.high:
             add_censored(m, own, seen)
         else:
             add(m, own, h, 0, min(max(seen.low, 0), m.n_residuals - 1), m.whole)
+
+
+@compiled
+def explain_items(
+    m: Mechanics,
+    h: int,
+    s: Ints,
+    a: Ints,
+    s_next: Ints,
+    measured: Ints,
+    known: NDArray[np.bool_],
+    low: Ints,
+    high: Ints,
+) -> None:
+    """low, high [n]: the bounds on the index of W that each transition gives; other arguments as above."""
+    for k in range(len(s)):
+        seen = explain(m, h, s[k], a[k], s_next[k], measured[k], not known[k])
+        low[k], high[k] = seen.low, seen.high
+
+
+@compiled
+def recall_items(
+    counts: Floats, total: Floats, scores: Floats, keep: Floats, guess: Floats, L: int, items: Ints, h: Ints, j: Ints
+) -> None:
+    """Let what was seen of an item's step count less, and count what came, with each of C half-lives.
+
+    counts: [N L, C, R], total: [N L, C] their sums; keep: [C] what is left of a count after one more
+    scores: [N, C] the logarithms of the probabilities that what came was given before, added up
+    items, h, j: [n] in order of time
+    """
+    R = counts.shape[2]
+    for k in range(len(items)):
+        row = items[k] * L + h[k] % L
+        for c in range(len(keep)):
+            came = (counts[row, c, j[k]] + guess[j[k]]) / (total[row, c] + 1)
+            scores[items[k], c] += math.log(max(came, 1e-300))
+            if keep[c] < 1:
+                for r in range(R):
+                    counts[row, c, r] *= keep[c]
+            counts[row, c, j[k]] += 1
+            total[row, c] = total[row, c] * keep[c] + 1
+
+
+@compiled
+def describe_items(begins: Ints, day: NDArray[np.int32], amount: Floats, out: Floats) -> None:
+    """What the rows of each item look like: out [n, 9], the entries of :class:`ucbf.fleet.notes.Description`.
+
+    begins: [n + 1] where the rows of each item begin; day, amount: [N]
+    """
+    for i in range(len(out)):
+        first, end = begins[i], begins[i + 1]
+        if first == end:
+            continue
+        middle = first + (end - first) // 2
+        least, most, gaps, disorder = amount[first], amount[first], 0, 0
+        for k in range(first, end):
+            least, most = min(least, amount[k]), max(most, amount[k])
+            if k > first:
+                step = day[k] - day[k - 1]
+                gaps += max(step - 1, 0)
+                disorder += step <= 0
+        total = 0.0
+        for part in range(2):
+            begin, stop = (first, middle) if part == 0 else (middle, end)
+            n, mean, square = max(stop - begin, 1), 0.0, 0.0
+            for k in range(begin, stop):
+                mean += amount[k]
+            total += mean
+            mean /= n
+            for k in range(begin, stop):
+                square += (amount[k] - mean) ** 2
+            out[i, 5 + 2 * part], out[i, 6 + 2 * part] = mean, square / n / max(n - 1, 1)
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = least, total / (end - first), most, gaps, disorder
+
+
+@compiled
+def place_rows(
+    begins: Ints,
+    items: Ints,
+    day: NDArray[np.int32],
+    amount: Floats,
+    monday: int,
+    H: int,
+    ends: Floats,
+    unit: float,
+    first: int,
+    slope: int,
+    which: Ints,
+    step: Ints,
+    j: Ints,
+) -> None:
+    """The rows of some items as disturbances: which of the items [n], step [n], and the index of W, j [n].
+
+    begins, day, amount: as above; monday: the day on which a period begins; ends: [2] of the range of amounts, to which
+    others are moved; first, slope: the index of the least amount, and how far it moves for every unit more
+    """
+    k, least = 0, np.rint(ends[0] / unit)
+    for i in range(len(items)):
+        for r in range(begins[items[i]], begins[items[i] + 1]):
+            which[k], step[k] = i, (day[r] - monday) % H
+            j[k] = first + slope * int(np.rint(min(max(amount[r], ends[0]), ends[1]) / unit) - least)
+            k += 1
 
 
 @compiled

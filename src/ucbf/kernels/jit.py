@@ -9,48 +9,50 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 import numba
-import numpy as np
+from numba.core import config, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.extending import overload
+from numba.core.registry import CPUDispatcher
+from numba.extending import lower_builtin, overload, type_callable
+
+from ucbf.kernels.parts import PartCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# A function is optimised and turned to machine code once more inside each function that calls it, and inside each way
-# in to that one. So there is one way in, from Python, and only for what Python calls.
-ALL: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-INNER: Any = {"no_cpython_wrapper": True}
+# What all functions are compiled with: IEEE arithmetic, so that interpreted means the same.
+ALL: Any = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 UNCOUNTED: Any = {"_nrt": False}
 MERGED: Any = {"forceinline": True} | UNCOUNTED
+AS_PART: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first use, keep on disk, run without the GIL; IEEE arithmetic, so interpreted means the same."""
+    """For a function that Python calls: compile on first use, keep on disk, run without the GIL."""
     return _jit(function)
 
 
+def inner(function: Function) -> Function:
+    """For a function that compiled functions call. Where Python calls it too, it is compiled once more, by itself."""
+    return _part(function)
+
+
 def inlined(function: Function) -> Function:
-    """The same, merged into the compiled functions that call it, and without counting references to arrays.
+    """The same, merged into the functions that call it, and without counting references to arrays.
 
     Passing and counting two dozen arrays costs more than a loop. Such a function must not make or slice an array, nor
     call a method of one.
     """
-    return _jit(function, **MERGED)
-
-
-def inner(function: Function) -> Function:
-    """For a function that only compiled functions call: it is not prepared for Python, which would take longer."""
-    return _jit(function, **INNER)
+    return _part(function, **MERGED)
 
 
 def apart(function: Function) -> Function:
     """The same without counting references, as :func:`inlined`, but not merged into its callers: for long functions."""
-    return _jit(function, **INNER, **UNCOUNTED)
+    return _part(function, **UNCOUNTED)
 
 
 class ByType(Protocol):
@@ -78,7 +80,7 @@ def by_type(position: int, merged: bool = True) -> ByType:
     def chosen(*arguments: Any) -> Any:
         return kernels[type(arguments[position])](*arguments)
 
-    @overload(chosen, strict=False, jit_options=(MERGED if merged else UNCOUNTED) | INNER)
+    @overload(chosen, strict=False, jit_options=(MERGED if merged else UNCOUNTED) | AS_PART)
     def compiled_choice(*types: Any) -> Any:
         return source(kernels[types[position].instance_class])
 
@@ -91,9 +93,27 @@ def unsigned(i: int) -> int:
     return i
 
 
-@overload(unsigned, strict=False, jit_options=MERGED | INNER)
-def _compiled_unsigned(i: Any) -> Any:
-    return lambda i: np.uint64(i)
+def signed(i: int) -> int:
+    """The same the other way: an index as it is kept."""
+    return i
+
+
+def _cast_to(kind: Any, function: Any) -> None:
+    """Compile a function of an integer that leaves it as it is to a change of its type."""
+    type_callable(function)(lambda context: lambda i: kind if isinstance(i, types.Integer) else None)
+
+    @lower_builtin(function, types.Integer)
+    def compiled_cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], sig.args[0], sig.return_type)
+
+
+_cast_to(types.uint64, unsigned)
+_cast_to(types.int64, signed)
+
+
+def entry(kernel: Any, *arguments: Any) -> Any:
+    """A compiled function for arguments of these types only: calling it finds no types of dozens of arrays."""
+    return kernel.compile(tuple(map(numba.typeof, arguments))) if hasattr(kernel, "compile") else kernel
 
 
 def source(kernel: Any) -> Any:
@@ -101,12 +121,32 @@ def source(kernel: Any) -> Any:
     return getattr(kernel, "py_func", kernel)
 
 
-def _jit(function: Function, **options: bool) -> Function:
-    kernel: Any = cast(Any, numba.njit)(**ALL, **options)(function)
+def _jit(function: Function) -> Function:
+    kernel: Any = cast(Any, numba.jit)(**ALL)(function)
     if hasattr(kernel, "_cache"):  # not where numba is told to compile nothing
         with contextlib.suppress(RuntimeError):  # nowhere to keep it: a read-only installation without a home
             kernel._cache = _Cache(function)
     return cast(Function, kernel)
+
+
+def _part(function: Function, **options: bool) -> Function:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    options = ALL | {"no_cpython_wrapper": True} | options
+    return cast(Function, Part(function, targetoptions=options, pipeline_class=PartCompiler))
+
+
+class Part(CPUDispatcher):
+    """A function for compiled functions to call. Where Python calls it, it is compiled once more, by itself."""
+
+    @cached_property
+    def alone(self) -> Any:
+        """The function for Python."""
+        return _jit(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it from Python."""
+        return self.alone(*arguments)
 
 
 @cache

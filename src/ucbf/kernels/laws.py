@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.kernels.jit import by_type, compiled, inlined
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -24,6 +25,7 @@ add_censored = by_type(1)
 believe = by_type(0, merged=False)
 
 
+@packed
 class Given(NamedTuple):
     """A distribution that Python writes."""
 
@@ -45,6 +47,7 @@ def given_believe(law: Given, curious: bool) -> None:
     """Nothing to do: it is written in Python."""
 
 
+@packed
 class Counts(NamedTuple):
     """How often each disturbance was seen, censored ones too. L is H, or 1 if steps are pooled."""
 
@@ -54,6 +57,8 @@ class Counts(NamedTuple):
     law: Floats  # [L, R] what follows from them
     guess: Floats  # [R] the law where nothing was counted
     room: Floats  # [2, R]
+    rows: int  # L; where several items are counted below each other, L of one of them
+    trust: float  # the most that the guess may count for beside what was counted, in disturbances; 0: nothing
 
 
 @inlined
@@ -76,13 +81,15 @@ def counts_add_censored(told: Mechanics, law: Counts, seen: Seen) -> None:
 
 @compiled
 def counts_believe(law: Counts, curious: bool) -> None:
-    """The law of every row: shares of what was counted, or the product-limit estimate where boundaries hid some.
+    """The law of every row: shares of what was counted and guessed, or the product-limit estimate where W was hidden.
 
     curious: where a boundary hides, doubt it as far as too little was seen beyond (:func:`doubt`).
     """
     counts, below, above, pmf = law.counts, law.below, law.above, law.law
-    R = counts.shape[1]
+    R, worth = counts.shape[1], 0.0
     for row in range(len(counts)):
+        if row % law.rows == 0:
+            worth = credibility(counts, law.guess, row, row + law.rows, law.trust) if law.trust > 0 else 0.0
         seen, at_most, at_least = 0.0, 0.0, 0.0
         for j in range(R):
             seen += counts[row, j]
@@ -90,7 +97,7 @@ def counts_believe(law: Counts, curious: bool) -> None:
             at_least += above[row, j]
         if at_most == 0 and at_least == 0:
             for j in range(R):
-                pmf[row, j] = counts[row, j] / seen if seen > 0 else law.guess[j]
+                pmf[row, j] = (counts[row, j] + worth * law.guess[j]) / (seen + worth) if seen > 0 else law.guess[j]
         elif at_most > 0 and at_least > 0:
             self_consistent(law, row)
         else:
@@ -102,6 +109,37 @@ def counts_believe(law: Counts, curious: bool) -> None:
                 hidden, step, hid = (below, -1, at_most) if edge == 0 else (above, 1, at_least)
                 if hid > 0:
                     doubt(law.room, edge, hidden, pmf, row, step)
+
+
+@inlined
+def credibility(counts: Floats, guess: Floats, first: int, last: int, most: float) -> float:
+    """How many disturbances the guess is worth beside those counted in some rows, at most ``most``: Bühlmann (1967).
+
+    The shares of n draws have a variance A/n, and the guess has a bias whose square is B. Averaged with the weights n
+    and w they are off least if w = A/B. Both are estimated from all rows together. Errors are measured in two ways: of
+    the chances of single disturbances, and of the chances that W is at most j, on which smooth values depend. The
+    smaller w counts.
+    """
+    spread, bias, spread_below, bias_below = 0.0, 0.0, 0.0, 0.0
+    for row in range(first, last):
+        n = 0.0
+        for j in range(counts.shape[1]):
+            n += counts[row, j]
+        if n < 2:
+            continue
+        a, b, a_below, b_below, below, guessed = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(counts.shape[1]):
+            share = counts[row, j] / n
+            below, guessed = below + share, guessed + guess[j]
+            a, b = a + share * (1 - share), b + (share - guess[j]) ** 2
+            a_below, b_below = a_below + below * (1 - below), b_below + (below - guessed) ** 2
+        a, a_below = a * n / (n - 1), a_below * n / (n - 1)
+        spread, spread_below = spread + a, spread_below + a_below
+        bias, bias_below = bias + b - a / n, bias_below + b_below - a_below / n
+    if spread < 1e-12:  # one disturbance only, or nothing was seen twice
+        return 0.0
+    worth = most if spread >= most * bias else spread / bias
+    return min(worth, most if spread_below >= most * bias_below else spread_below / bias_below)
 
 
 @inlined
@@ -203,6 +241,7 @@ def self_consistent(known: Counts, row: int) -> None:
             break
 
 
+@packed
 class Sets(NamedTuple):
     """How often each disturbance was seen, and each set of which a transition said only that W was one of it."""
 

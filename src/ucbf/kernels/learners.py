@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ucbf.kernels.jit import by_type, inlined
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -38,6 +39,7 @@ def renew_nothing(told: Mechanics, learner: Any) -> int:
     return -1
 
 
+@packed
 class Fixed(NamedTuple):
     """Learns nothing."""
 

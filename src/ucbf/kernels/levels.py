@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ucbf.kernels.jit import compiled
+from ucbf.kernels.jit import compiled, inner
 from ucbf.kernels.types import Floats, Ints
 
 
@@ -23,7 +23,7 @@ class LevelsState(NamedTuple):
     highest: Floats  # [1] the largest demand so far
 
 
-@compiled
+@inner
 def log_t(e: float, variance: float, freedom: float) -> float:
     """Log density at e of Student's t with this squared scale."""
     half = (freedom + 1) / 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
 from ucbf.kernels.endless import evaluate as evaluate_endless
 from ucbf.kernels.endless import worth
-from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.jit import compiled, entry, inlined, inner, unsigned
 from ucbf.kernels.learners import learn, renew, update
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, explain, raw_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
+@packed
 class Draws(NamedTuple):
     """What befalls K episodes, drawn before the first."""
 
@@ -26,17 +28,17 @@ class Draws(NamedTuple):
 
 
 @inlined
-def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions: Ints) -> float:
-    """One episode. j: [H, E] disturbances; states: [H+1] and actions: [H] are filled; returns the discounted return."""
+def walk(arena: Arena, policy: Ints, draws: Draws, k: int, states: Ints, actions: Ints) -> float:
+    """Episode k of the draws. states: [H+1] and actions: [H] are filled; returns the discounted return."""
     m = arena.mechanics
     collected: float = 0.0
     weight = 1.0
-    states[0] = start
+    states[0] = draws.starts[k]
     for h in range(m.horizon):
         s = states[h]
         a = policy[h, s]
         x = m.after[min(h, len(m.after) - 1), s, a]
-        z = raw_of(m, x) + j[h, context_of(m, s)]
+        z = raw_of(m, x) + draws.j[k, h, context_of(m, s)]
         actions[h] = a
         states[h + 1] = m.next_state[z]
         collected += weight * (m.reward[min(h, len(m.reward) - 1), s, a] + m.landing[min(h, len(m.landing) - 1), z])
@@ -45,7 +47,7 @@ def walk(arena: Arena, policy: Ints, start: int, j: Ints, states: Ints, actions:
     return collected
 
 
-@compiled
+@inlined
 def episode(
     arena: Arena,
     policy: Ints,
@@ -62,8 +64,8 @@ def episode(
     states: [H+1], actions: [H], filled here
     """
     evaluate(arena, policy, v, top)
-    collected = walk(arena, policy, draws.starts[k], draws.j[k], states, actions)
-    return gap_of(arena, v[0]), collected
+    collected = walk(arena, policy, draws, k, states, actions)
+    return gap_of(arena, v), collected
 
 
 @compiled
@@ -89,7 +91,7 @@ def run(
     top, whole = H - 1, told.whole
     for k in range(len(gap)):
         top = max(top, renew(told, learner))
-        switched[k] = top >= 0 and replace_policy(acted, learner.policy)
+        switched[k] = replace_policy(acted, learner.policy, top)
         gap[k], reward[k] = episode(arena, learner.policy, draws, k, v, top, states, actions)
         top = -1
         for h in range(H):
@@ -122,7 +124,7 @@ def run_on(
     for t in range(len(gap)):
         h, s = (first + t) % m.horizon, at[0]
         changed |= renew(told, learner) >= 0
-        switched[t] = changed and replace_policy(acted, learner.policy)
+        switched[t] = changed and replace_policy(acted, learner.policy, m.horizon - 1)
         if switched[t] or first + t == 0:
             now[0] = gap_without_end(arena, acted, v, now)
         a = acted[h, s]
@@ -133,7 +135,7 @@ def run_on(
         changed = update(told, learner, explain(told, h, s, a, at[0], measured, draws.censored), whole)
 
 
-@compiled
+@inner
 def gap_without_end(arena: Arena, policy: Ints, v: Floats, now: Floats) -> float:
     """How much less a policy is worth than the best; v: [H+1, S], from where the last one ended. now: as of run_on."""
     evaluate_endless(arena, policy, v, now[1], int(now[2]))
@@ -148,11 +150,11 @@ def seen_at(told: Mechanics, draws: Draws, k: int, h: int, states: Ints, actions
 
 
 @inlined
-def replace_policy(acted: Ints, policy: Ints) -> bool:
-    """Copy ``policy`` to ``acted``, both [H, S]; whether they differed."""
+def replace_policy(acted: Ints, policy: Ints, top: int) -> bool:
+    """Copy the steps 0..top of ``policy`` to ``acted``, both [H, S]; whether they differed."""
     changed = False
-    for h in range(policy.shape[0]):
-        for s in range(policy.shape[1]):
+    for h in range(unsigned(top + 1)):
+        for s in range(unsigned(policy.shape[1])):
             changed |= keep_best(acted, h, s, policy[h, s])
     return changed
 
@@ -169,6 +171,24 @@ def run_renewal(told: Mechanics, learner: Any) -> int:
     """One renewal, called from Python."""
     top: int = renew(told, learner)
     return top
+
+
+class Quick:
+    """Calls a function of a learner again and again, with arrays that stay the same. A copy begins anew."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told = self._learner = self._entry = cast(Any, None)
+
+    def __call__(self, told: Mechanics, learner: Any, *others: Any) -> Any:
+        """Call it; others: always of the same types."""
+        if told is not self._told or learner is not self._learner:
+            self._entry = entry(globals()[self._name], told, learner, *others)
+            self._told, self._learner = told, learner
+        return self._entry(told, learner, *others)
+
+    def __reduce__(self) -> tuple[type[Quick], tuple[str]]:
+        return Quick, (self._name,)
 
 
 @compiled

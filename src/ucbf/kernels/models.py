@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.kernels.jit import by_type, inlined, unsigned
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, residual_of
 from ucbf.kernels.types import Floats, Mechanics
 
@@ -30,6 +31,7 @@ with_ahead = by_type(1)
 may_change = by_type(0)
 
 
+@packed
 class Exact(NamedTuple):
     """f as told."""
 
@@ -67,6 +69,7 @@ def exact_with_ahead(
     return total
 
 
+@packed
 class Interpolated(NamedTuple):
     """f as told, which leads between the points of a lattice."""
 
@@ -94,6 +97,7 @@ def never(model: Any) -> bool:
     return False
 
 
+@packed
 class Bounded(NamedTuple):
     """f as an estimator in Python believes it: an estimate, and bounds on it."""
 

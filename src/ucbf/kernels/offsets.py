@@ -23,10 +23,12 @@ from ucbf.kernels.models import (
     value_pairs,
     with_ahead,
 )
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
+@packed
 class Offsets(NamedTuple):
     """A whole offset of f for every pair, and how sure it is.
 

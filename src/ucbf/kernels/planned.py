@@ -6,15 +6,17 @@ from typing import Any, NamedTuple
 
 from ucbf.kernels.averaged import is_due
 from ucbf.kernels.endless import charge, plan_ahead
-from ucbf.kernels.jit import inlined
+from ucbf.kernels.jit import compiled, inlined
 from ucbf.kernels.laws import add, add_censored, believe
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, refit
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 from ucbf.kernels.watch import CENSORED, Watch, watch
 
 
+@packed
 class UCBVIfState(NamedTuple):
     """Q_h(s, a) = r_h(s, a) + ahead_h(f(s, a)), planned with what is known of W and of f."""
 
@@ -60,15 +62,29 @@ def ucbvi_f_learn(told: Mechanics, learner: UCBVIfState, h: int, e: int, j: int,
 
 
 @inlined
-def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
-    """Backward induction with what is known, if there is news; the last step whose policy changed, or -1."""
+def ucbvi_f_prepare(told: Mechanics, learner: UCBVIfState) -> bool:
+    """Whether there is news and a plan is due; if so, what is known of f and W is made ready for it."""
     if learner.stale[0] == 0 or not is_due(learner.visits, learner.due, learner.eta):
-        return -1
+        return False
     learner.stale[0] = 0
     refit(told, learner.model, learner.watch)
     believe(learner.law, True)
+    charge(told, learner.cost, learner.law.law)
+    return True
+
+
+@compiled
+def prepare(told: Mechanics, learner: UCBVIfState) -> bool:
+    """The same, called from Python."""
+    return ucbvi_f_prepare(told, learner)
+
+
+@inlined
+def ucbvi_f_renew(told: Mechanics, learner: UCBVIfState) -> int:
+    """Backward induction with what is known, if there is news; the last step whose policy changed, or -1."""
+    if not ucbvi_f_prepare(told, learner):
+        return -1
     law, model = learner.law.law, learner.model
-    charge(told, learner.cost, law)
     top: int = plan_ahead(
         told, learner.end, model, told.offsets, law, learner.value, learner.ahead, learner.policy, learner.raw
     )

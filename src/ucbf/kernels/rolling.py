@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ucbf.kernels.jit import compiled
+from ucbf.kernels.jit import compiled, inner
 from ucbf.kernels.types import Floats, Ints
 
 
@@ -51,7 +51,7 @@ class Rollout(NamedTuple):
     terms: Terms
 
 
-@compiled
+@inner
 def sized(terms: Terms, quantity: float) -> float:
     """The order nearest to what is wanted: none, or whole packs that are no less than the smallest order."""
     packs: float = np.floor(max(quantity, 0.0) / terms.grain + 0.5)
@@ -62,7 +62,7 @@ def sized(terms: Terms, quantity: float) -> float:
     return min(packs, most) * terms.grain
 
 
-@compiled
+@inner
 def serve(terms: Terms, shelf: Floats, demand: float) -> tuple[float, float]:
     """Sell from the shelf, in place; what was sold, and what was missing, which is owed where customers wait."""
     sold, last = 0.0, len(shelf) - 1
@@ -77,7 +77,7 @@ def serve(terms: Terms, shelf: Floats, demand: float) -> tuple[float, float]:
     return sold, missing
 
 
-@compiled
+@inner
 def grow_old(terms: Terms, shelf: Floats) -> float:
     """One step passes; what is thrown away, where stock ages."""
     if terms.life == 0:
@@ -89,7 +89,7 @@ def grow_old(terms: Terms, shelf: Floats) -> float:
     return thrown
 
 
-@compiled
+@inner
 def step_value(terms: Terms, shelf: Floats, order: float, demand: float) -> float:
     """What a step pays, after its arrivals came; the shelf moves on. An owed unit is paid for when it is asked for."""
     sold, missing = serve(terms, shelf, demand)
@@ -126,14 +126,14 @@ def count_open(r: Rollout) -> None:
                         r.hoped[i, j, k] += r.arrivals[r.kept[i], age, k] * r.quantities[o]
 
 
-@compiled
+@inner
 def sold_off(r: Rollout, x: float, j: int) -> float:
     """What is left of x after the demand expected in step j: never below 0, where customers do not wait."""
     left: float = x - (r.mean[j] if j < len(r.mean) else 0.0)
     return left if r.terms.waits else max(0.0, left)
 
 
-@compiled
+@inner
 def projected_now(r: Rollout, kept: int) -> float:
     """The stock expected in step lag before its demand, if nothing is ordered now: van Jaarsveld and Arts (2024).
 
@@ -149,7 +149,7 @@ def projected_now(r: Rollout, kept: int) -> float:
     return x
 
 
-@compiled
+@inner
 def projected(r: Rollout, i: int, j: int, stock: float, placed: Floats) -> float:
     """The same in step j + lag, if nothing is ordered in step j of path i; placed [j] are the orders before."""
     last, n_open, x = r.arrivals.shape[1] - 1, len(r.quantities), stock
@@ -167,7 +167,7 @@ def projected(r: Rollout, i: int, j: int, stock: float, placed: Floats) -> float
     return x
 
 
-@compiled
+@inner
 def target(r: Rollout, j: int, cover: float) -> float:
     """The stock wanted when an order of step j comes: a multiple of the demand until that of the next review does."""
     wanted = 0.0
@@ -176,7 +176,7 @@ def target(r: Rollout, j: int, cover: float) -> float:
     return cover * wanted
 
 
-@compiled
+@inner
 def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Floats, i: int) -> float:
     """Reward of path i if ``first`` is ordered now and later stock is projected to cover · mean demand."""
     n, n_open, total, terms, top = r.demand.shape[1], len(r.quantities), 0.0, r.terms, len(shelf) - 1
@@ -210,7 +210,7 @@ def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Fl
     return total
 
 
-@compiled
+@inner
 def value(r: Rollout, first: float, cover: float, every: int = 1) -> float:
     """Mean reward over the paths, or over one in ``every`` of them."""
     placed, shelf, total, count = np.zeros(r.demand.shape[1]), np.zeros(len(r.shelf)), 0.0, 0

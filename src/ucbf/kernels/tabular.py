@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from ucbf.kernels.backward import best_action, keep_best, largest
 from ucbf.kernels.jit import apart, inlined
 from ucbf.kernels.learners import improve, registered
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, landed
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 
+@packed
 class UCBHState(NamedTuple):
     """Optimistic Q-learning, one pair at a time."""
 
@@ -43,6 +45,7 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen, share: Floats)
     return keep_best(learner.policy, h, s, best)
 
 
+@packed
 class UCBVIState(NamedTuple):
     """Optimistic planning with counted transitions."""
 
@@ -74,7 +77,8 @@ def count(told: Mechanics, learner: Any, seen: Seen) -> None:
 @inlined
 def sum_ahead(told: Mechanics, learner: Any, h: int) -> None:
     """learner.ahead[pair] = Σ_{s'} N_h(pair, s') γ V_{h+1}(s')."""
-    learner.ahead[:] = 0
+    for pair in range(len(learner.ahead)):
+        learner.ahead[pair] = 0
     for s_next in range(learner.value.shape[1]):
         v = told.discount * learner.value[h + 1, s_next]
         for pair in range(len(learner.ahead)):
@@ -131,6 +135,7 @@ def ucbvi_update(told: Mechanics, learner: UCBVIState, seen: Seen, share: Floats
     return False
 
 
+@packed
 class UCBVIBFState(NamedTuple):
     """As UCBVI, with a bonus from the variance of the next value."""
 
@@ -185,6 +190,7 @@ def ucbvi_bf_improve(told: Mechanics, learner: UCBVIBFState, h: int) -> None:
             q[h, s, a] = min(q[h, s, a], paid + mean + learner.c * bonus)
 
 
+@packed
 class UBEVState(NamedTuple):
     """Optimistic planning with a bonus from the law of the iterated logarithm."""
 
@@ -228,6 +234,7 @@ def ubev_improve(told: Mechanics, learner: UBEVState, h: int) -> None:
             q[h, s, a] = told.reward[r, s, a] + follows
 
 
+@packed
 class UCBBState(NamedTuple):
     """Optimistic Q-learning with a bonus from the variance of its targets."""
 
@@ -268,6 +275,7 @@ def ucb_b_update(told: Mechanics, learner: UCBBState, seen: Seen, share: Floats)
     return keep_best(learner.policy, h, s, best)
 
 
+@packed
 class EarlySettledState(NamedTuple):
     """Q-learning with a reference that settles once upper and lower bounds are close."""
 

@@ -7,10 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.kernels.parts import packed
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+@packed
 class Mechanics(NamedTuple):
     """A system as arrays for the compiled functions. F, P, D are 1 (the same at every step) or H.
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ucbf.kernels.jit import compiled, inlined
+from ucbf.kernels.parts import packed
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 BURN_IN = 30  # residuals of a step before any is held against the model
@@ -20,6 +21,7 @@ COUNT, SUM, SUM_OF_SQUARES = range(3)
 PERIODS = 32  # that time is cut into
 
 
+@packed
 class Watch(NamedTuple):
     """Whether residuals depend on the state, the action or the time: by each axis of W, of which there are d.
 

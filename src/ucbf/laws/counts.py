@@ -14,6 +14,8 @@ from ucbf.kernels.seen import Seen
 from ucbf.laws.base import Floats, Law
 from ucbf.spaces import Bins
 
+MOST_TRUST = 2.0  # disturbances of each kind that the prior is worth at most, where none is given
+
 
 def checked_counting(stationary: bool, prior: Disturbance | None, prior_weight: float) -> dict[str, Any]:
     """The parameters that all laws have that count, or a readable error."""
@@ -56,7 +58,10 @@ class Counts(Law):
     stationary
         Whether W has the same distribution at every step; its samples are then pooled. Declare it only where it is so.
     prior, prior_weight
-        A distribution that is believed before anything is seen, and how many episodes that belief is worth.
+        A distribution that is believed before anything is seen, and how many episodes that belief is worth. None: where
+        the range of W is declared, on one axis and without contexts, all of it alike, and worth what the counts
+        themselves say that it is, two disturbances of each kind at most (Bühlmann 1967); ``prior_weight=0`` leaves the
+        counts bare.
     """
 
     name = "Counts"
@@ -93,7 +98,17 @@ class Counts(Law):
         }
         if self.sets is not None:
             return laws.Sets(hits=np.zeros((rows, len(self.sets.begins) - 1)), **self.sets._asdict(), **parts)
-        return laws.Counts(below=np.zeros_like(self._prior), above=np.zeros_like(self._prior), **parts)
+        hidden = {"below": np.zeros_like(self._prior), "above": np.zeros_like(self._prior)}
+        return laws.Counts(**hidden, **parts, rows=rows, trust=self._trust())
+
+    def _trust(self) -> float:
+        """The most that a uniform guess counts for, in disturbances; 0 where the range of W is not declared."""
+        bins, assumed = self.bins, self.params["prior"] is None and self.n_contexts == 1
+        if not (assumed and bins.is_line and bins.declared is not None):
+            return 0.0
+        low, high = (int(end[0]) for end in bins.declared)
+        exact = bins.n_possible == high - low + 1  # else residuals of a wrong f are told apart, not disturbances
+        return MOST_TRUST * bins.n_possible * float(self.params["prior_weight"]) if exact else 0.0
 
     def notice(self, seen: Seen, share: Floats) -> None:
         """The compiled functions count."""

@@ -18,9 +18,10 @@ class LinearFeatures(FeatureEstimator):
     """Knows that f is as told plus θ·φ(s, a), and finds θ by recursive least squares.
 
     The mean of W is a coefficient of its own for each step, and harmless. The bound on the error is the usual one of
-    least squares, β |φ - mean φ| in the norm of the inverse design matrix, β = σ sqrt(2 log(2SA/p)) + sqrt(ridge)·size
-    with σ estimated: for all pairs at once with probability 1-p, as if the design had been chosen beforehand, and but
-    for a constant. Rounded to whole states f̂ is exact once the error is below ½.
+    least squares, β times the distance of φ from its mean in the norm of the inverse design matrix,
+    β = σ sqrt(2 log(2SA/p)) + sqrt(ridge)·size with σ estimated: for all pairs at once with probability 1-p, as if the
+    design had been chosen beforehand, and but for a constant. Rounded to whole states f̂ is exact once the error is
+    below ½.
 
     Parameters
     ----------

@@ -6,23 +6,22 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-
-from ucbf.checks import one_of
+from ucbf.engines.running import Engine, check_engine, executor_of, results_of
+from ucbf.engines.shared import SharedFolder
 from ucbf.errors import UserError
-from ucbf.studies.engines import ENGINES, executor_of
+from ucbf.studies.names import STUDY_FOLDERS
 from ucbf.studies.runs import build_world, runs_of
 from ucbf.studies.spec import Study
-from ucbf.studies.store import Store, run_schema, shard_name
-from ucbf.studies.worker import Task, execute
+from ucbf.studies.store import MANIFEST, Store, run_schema, shard_name
+from ucbf.studies.worker import Task, compute_shard
 
 UPDATES_PER_SHARD = 2e9  # a second or two of UCB-f: what is lost when a worker is killed
 MOST_WORLDS_PER_SHARD = 10
-POLL_SECONDS = 0.2  # how often to look whether to stop
 
 Progress = Callable[[int, int], object]
 
@@ -90,12 +89,7 @@ def run_study(
     stop
         An event; when it is set, the call ends with KeyboardInterrupt.
     """
-    one_of("engine", engine, ENGINES)
-    if jobs is not None and jobs < 1:
-        raise UserError(f"--jobs is {jobs}; it must be 1 or more")
-    if ray_address is not None and engine != "ray":
-        raise UserError(f"--ray-address is {ray_address!r}, but the engine is {engine!r}; pass --engine ray")
-    stop = threading.Event() if stop is None else stop
+    check_engine(engine, jobs, ray_address)
     store = Store.create(Path(folder), study)
     tasks = share_of(tasks_of(store.study), shard)
     stored, damaged = store.shards()
@@ -118,26 +112,16 @@ def run_study(
 
 
 def _compute(
-    tasks: list[Task], store: Store, executor: Executor, stop: threading.Event, report: Callable[[int], object]
+    tasks: list[Task], store: Store, engine: Engine, stop: threading.Event | None, report: Callable[[int], object]
 ) -> None:
-    """Compute and store the tasks. If anything fails, or ``stop`` is set, tasks that are not finished are cancelled."""
-    pending: dict[Future[dict[str, pa.Table]], Task] = {}
-    cancelled, done = threading.Event(), 0  # not ``stop``, which belongs to the caller
+    """Have the tasks computed and stored by workers, who write them."""
+    work = partial(compute_shard, SharedFolder.of(store.folder, MANIFEST), tuple(STUDY_FOLDERS.folders))
+    done, written = 0, dict[str, set[str]]()
     try:
-        shared = cancelled if isinstance(executor, ThreadPoolExecutor) else None
-        for task in tasks:
-            pending[executor.submit(execute, task, shared)] = task
-        while pending:
-            if stop.is_set():
-                raise KeyboardInterrupt
-            finished, _ = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            for future in sorted(finished, key=lambda future: future.exception() is not None):
-                task = pending.pop(future)
-                store.write(task.shard, future.result())
+        with closing(results_of(engine, work, tasks, stop)) as results:
+            for task, names in results:
+                written[task.shard] = names
                 done += len(task.runs)
                 report(done)
-    except BaseException:
-        cancelled.set()
-        executor.shutdown(wait=False, cancel_futures=True)
-        raise
-    executor.shutdown()
+    finally:
+        store.remove_others(written)

@@ -27,11 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
-from ucbf.files import digest, remove_parts, write_whole
+from ucbf.files import digest, remove_parts, write_among_many, write_whole
 from ucbf.studies.names import sources_of
 from ucbf.studies.runs import COLUMNS, runs_of
 from ucbf.studies.spec import Study
 
+MANIFEST = "manifest.json"
 TABLES = ("curves", "runs")  # in the order in which a shard's files are written: its runs come last
 CURVES = pa.schema([("run", pa.string()), ("episode", pa.int32()), ("gap", pa.float64()), ("regret", pa.float64())])
 
@@ -70,7 +71,7 @@ class Store:
     @classmethod
     def create(cls, folder: Path, study: Study) -> Store:
         """The store at ``folder``, new or of the same study; an error that shows the difference if of another."""
-        manifest, sources = folder / "manifest.json", sources_of(study)
+        manifest, sources = folder / MANIFEST, sources_of(study)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not manifest.exists():
@@ -94,7 +95,7 @@ class Store:
     def open(cls, folder: Path) -> Store:
         """The store at ``folder``."""
         try:
-            content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             return cls(folder, Study.model_validate(content["study"]), dict(content["sources"]))
         except (FileNotFoundError, NotADirectoryError):
             raise UserError(f"{folder} holds no results (no manifest.json); pass the folder of a study") from None
@@ -103,17 +104,13 @@ class Store:
                 f"{folder}/manifest.json is not the manifest of a study, or is damaged; pass another folder"
             ) from None
 
-    def write(self, shard: str, tables: dict[str, pa.Table]) -> None:
-        """Write the files of one shard."""
+    def remove_others(self, written: dict[str, set[str]]) -> None:
+        """Remove files of these shards that are not those written now, such as by another version of pyarrow."""
         for name in TABLES:
-            sink = pa.BufferOutputStream()
-            pq.write_table(tables[name], sink, compression="zstd")
-            content = sink.getvalue().to_pybytes()
-            path = self.folder / name / f"{shard}-{digest(content)}.parquet"
-            write_whole(path, content)
-            for other in (self.folder / name).glob(f"{shard}-*.parquet"):  # such as by another version of pyarrow
-                if other != path:
-                    other.unlink(missing_ok=True)
+            for path in (self.folder / name).glob("*.parquet"):
+                now = written.get(path.stem[:16])
+                if now is not None and path.name not in now:
+                    path.unlink(missing_ok=True)
 
     def shards(self) -> tuple[dict[str, dict[str, Path]], list[Path]]:
         """The files of every shard that is whole, by table, and the files that are damaged."""
@@ -143,6 +140,19 @@ class Store:
             return False
         runs = rows["run"].unique().to_pylist()
         return shard_name(runs) == shard and (table == "curves" or len(runs) == rows.num_rows)
+
+
+def write_shard(folder: Path, shard: str, tables: dict[str, pa.Table]) -> set[str]:
+    """Write the files of one shard, without a look at what else is there; their names."""
+    names = set()
+    for name in TABLES:
+        sink = pa.BufferOutputStream()
+        pq.write_table(tables[name], sink, compression="zstd")
+        content = sink.getvalue().to_pybytes()
+        path = folder / name / f"{shard}-{digest(content)}.parquet"
+        write_among_many(path, content)
+        names.add(path.name)
+    return names
 
 
 def read_parquet(content: bytes) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What a worker computes: the runs of one shard."""
+"""What a worker computes and writes: the runs of one shard."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ucbf.agents import AGENTS
+from ucbf.engines.shared import SharedFolder
 from ucbf.errors import FailedError, in_a_line
 from ucbf.planning import greedy, worth
 from ucbf.simulation import simulate
-from ucbf.studies.names import WORLDS
+from ucbf.studies.names import STUDY_FOLDERS, WORLDS, search_in
 from ucbf.studies.runs import CHECKPOINTS, Run, build_agent, build_world
-from ucbf.studies.store import CURVES
+from ucbf.studies.store import CURVES, write_shard
 
 SETTLED = 0.1  # an agent has settled when its gap stays below this share of the greedy policy's gap
 
@@ -35,6 +37,19 @@ class Task(NamedTuple):
     shard: str  # its name
     runs: list[Run]
     schema: pa.Schema  # of the table of runs
+
+
+def compute_shard(
+    place: SharedFolder, code: tuple[str, ...], task: Task, cancelled: threading.Event | None = None
+) -> set[str]:
+    """Compute one shard and write it; the names of its files.
+
+    code: folders of code that the study names
+    """
+    place.check()
+    if not set(code) <= set(STUDY_FOLDERS.folders):
+        search_in(code)
+    return write_shard(Path(place.folder), task.shard, execute(task, cancelled))
 
 
 def execute(task: Task, cancelled: threading.Event | None = None) -> dict[str, pa.Table]:

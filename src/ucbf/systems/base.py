@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import numbers, real
 from ucbf.disturbance import Disturbance
 from ucbf.large import LargeSystem
-from ucbf.planning import lowest_best, worth
+from ucbf.planning import lowest_best, worths
 from ucbf.policies import Policy
 from ucbf.rule_reading import Words
 from ucbf.rules import certainty_equivalent, myopic
@@ -31,7 +31,7 @@ def _on_first_axis(amount: Any, axes: int) -> list[Any]:
 
 def best_policy(world: World, policies: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The policy [H, S] with the highest value, averaged over the first state."""
-    return max(policies, key=lambda policy: worth(world, policy))
+    return policies[int(np.argmax(worths(world, policies)))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,11 +227,13 @@ class Preset(Parameters):
 
         Needed where W was measured around one profile and is used around another.
         """
-        if not self.has_profile:
-            return law
+        return at_values(law, self.nearest_possible(law.values, self._expected_column)) if self.has_profile else law
+
+    def nearest_possible(self, w: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[np.int64]:
+        """W, moved to where its amount is possible. expected: the profile of its step, in multiples of ``unit``."""
         low, high = self.to_units(self.amount_range)
-        amounts = np.clip(self.sign * law.values + self._expected_column, low, high)
-        return at_values(law, self.sign * (amounts - self._expected_column))
+        moved: NDArray[np.int64] = self.sign * (np.clip(self.sign * w + expected, low, high) - expected)
+        return moved
 
     @property
     def expected_amount(self) -> NDArray[np.int64]:

@@ -8,14 +8,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
 import ray
 from ray.exceptions import RayTaskError, WorkerCrashedError
 
+from ucbf.engines.running import Engine
 from ucbf.errors import FailedError
-from ucbf.studies.names import STUDY_FOLDERS, search_in
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,8 +26,12 @@ LEAVE_SECONDS = 5.0  # that leaving a cluster after a failure may take
 RETRIES = 3  # of a task whose worker died, as it may on machines that are taken away
 
 
-class RayExecutor(Executor):
-    """Runs tasks on a Ray cluster; without an address one is started on this machine, and ended by ``shutdown``."""
+class RayExecutor(Engine):
+    """Runs tasks on a Ray cluster; without an address one is started on this machine, and ended by ``shutdown``.
+
+    Ray keeps its worker processes from task to task, so that each loads or compiles the kernels once. The tasks of a
+    worker or a machine that dies are computed again by others.
+    """
 
     def __init__(self, address: str | None, jobs: int | None) -> None:
         started: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
@@ -45,12 +49,19 @@ class RayExecutor(Executor):
             runtime_env={"env_vars": {"PYTHONPATH": paths}},
             **started,
         )
-        self._remote: Any = ray.remote(max_retries=RETRIES)(_call)
+        self._remotes: dict[Callable[..., Any], Any] = {}  # a function is sent to the cluster once
+
+    @property
+    def width(self) -> int:
+        """How many cores the cluster has; one without any may grow."""
+        return max(self._membership.cores, 1)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Compute fn(*args) on the cluster."""
         future: Future[T] = Future()
-        of_ray = self._remote.remote(STUDY_FOLDERS.folders, fn, args, kwargs).future()
+        if fn not in self._remotes:
+            self._remotes[fn] = ray.remote(max_retries=RETRIES)(_named(fn))
+        of_ray = self._remotes[fn].remote(*args, **kwargs).future()
         self._pending.add(future)
         of_ray.add_done_callback(lambda done: self._hand_over(done, future))
         return future
@@ -90,9 +101,19 @@ class RayExecutor(Executor):
         return True
 
 
-def _call(folders: list[str], fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    search_in(folders)
-    return fn(*args, **kwargs)
+def _named(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function, as Ray needs it, of anything that can be called."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return call
+
+
+def _cores() -> int:
+    """How many cores the cluster has now: machines come and go."""
+    known: Any = ray  # without types
+    return int(known.cluster_resources().get("CPU", 0))
 
 
 def _first_line(error: BaseException) -> str:
@@ -120,7 +141,7 @@ class _Membership(threading.Thread):
 
     def __init__(self, fail: Callable[[str], None], **options: Any) -> None:
         super().__init__(daemon=True)
-        self.fail, self.options, self.failed = fail, options, ""
+        self.fail, self.options, self.failed, self.cores = fail, options, "", 1
         self.joined, self.leave = threading.Event(), threading.Event()
         self.start()
         if not self.joined.wait(START_SECONDS):
@@ -134,6 +155,7 @@ class _Membership(threading.Thread):
         try:
             ray.init(**self.options)
             head = ray.get_runtime_context().gcs_address
+            self.cores = _cores()
         except Exception as error:
             self.failed = _first_line(error)
             self.joined.set()
@@ -145,4 +167,5 @@ class _Membership(threading.Thread):
             if reason:
                 self.fail(f"its head at {head} does not answer any more ({reason})")
                 return
+            self.cores = _cores()
         ray.shutdown()

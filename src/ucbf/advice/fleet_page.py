@@ -1,0 +1,143 @@
+"""The page over all items of a fleet: who looks wrong, who gains most, who brings most; in Markdown and in HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ucbf.advice.page import rendered
+from ucbf.reports import markdown_table
+from ucbf.wording import show_count
+
+SHOWN = 20  # items in a table of the page
+COLUMNS = ("item", "rows", "mean", "expected", "gain", "note")  # of the table of plans, that the page is made from
+FIRST = "Read this first"
+KINDS = {  # what stands in a note, and what it is called where notes are counted
+    "refused: ": "",
+    " rose ": "demand rose",
+    " fell ": "demand fell",
+    "learned from": "few days",
+    "are missing": "days are missing",
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table as it is shown."""
+
+    columns: tuple[str, ...]
+    rows: list[list[str]]
+    more: str = ""  # where the rest is
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with what is to be said of it."""
+
+    heading: str
+    said: str
+    table: Rows
+
+
+@dataclass(frozen=True)
+class FleetPage:
+    """All that is said of a fleet."""
+
+    title: str
+    verdict: str
+    kinds: Rows  # what looks wrong, and how often
+    odd: Rows  # the items with it
+    sections: tuple[Section, ...]
+    done: tuple[str, ...]
+    nothing: str = "Nothing looks wrong with the rows of any item."
+
+
+def fleet_page(source: str, plans: Any, done: Sequence[str]) -> FleetPage:
+    """What is said of a table of plans, of which it needs ``COLUMNS``.
+
+    done: sentences on what was done
+    """
+    notes = pc.fill_null(plans["note"], "")
+    noted, bad = pc.is_valid(plans["note"]), pc.starts_with(notes, "refused")
+    odd = pa.concat_tables([plans.filter(bad), plans.filter(pc.and_(noted, pc.invert(bad)))])  # refused ones first
+    refused, n = int(pc.sum(bad).as_py() or 0), len(plans)
+    kinds = Counter(_kind(note) for note in odd["note"].to_pylist())
+    gained = int(pc.sum(pc.greater(pc.fill_null(plans["gain"], 0.0), 0.0)).as_py() or 0)
+    total = pc.sum(plans["gain"]).as_py()
+    return FleetPage(
+        f"Items of {source}",
+        f"{show_count(n, 'item')}: {n - refused} with a plan, {refused} refused; {len(odd)} with a note.",
+        Rows(("what", "items"), [[kind, str(number)] for kind, number in kinds.most_common()]),
+        _shown(odd),
+        (
+            Section(
+                "Those that gain most",
+                "Gain is how much more an episode is expected to bring than under a plan that believes that the mean "
+                f"comes every day: {0.0 if total is None else total:,.5g} in all, of {show_count(gained, 'item')}.",
+                _shown(_largest(plans, "gain")),
+            ),
+            Section(
+                "Those that bring most",
+                "Expected is the reward that is expected of an episode that begins with no stock, if demand stays as "
+                "it was.",
+                _shown(_largest(plans, "expected")),
+            ),
+        ),
+        tuple(done),
+    )
+
+
+def fleet_markdown(told: FleetPage) -> str:
+    """The page in Markdown."""
+    said = [f"# {told.title}", told.verdict]
+    if told.kinds.rows:
+        said += [f"## {FIRST}", _markdown(told.kinds), _markdown(told.odd)]
+    for section in told.sections:
+        said += [f"## {section.heading}", section.said, _markdown(section.table)]
+    said += ["## What was done", "\n".join(f"- {line}" for line in told.done)]
+    return "\n\n".join(said) + "\n"
+
+
+def fleet_html(told: FleetPage) -> str:
+    """The page in HTML: one file that opens anywhere without a network."""
+    return rendered("fleet.html.jinja", told=told, first=FIRST)
+
+
+def _markdown(table: Rows) -> str:
+    rows = [[cell.replace("|", "/") for cell in row] for row in table.rows]
+    return markdown_table(list(table.columns), rows).strip() + (f"\n\n{table.more}" if table.more else "")
+
+
+def _largest(plans: Any, column: str) -> Any:
+    """The items with the largest entries of a column."""
+    known = plans.filter(pc.is_valid(plans[column]))
+    return known.take(pc.select_k_unstable(known, SHOWN, [(column, "descending")])) if len(known) else known
+
+
+def _shown(plans: pa.Table) -> Rows:
+    rows = [
+        [
+            str(row["item"]),
+            str(row["rows"]),
+            f"{row['mean']:.4g}",
+            "" if row["expected"] is None else f"{row['expected']:.5g}",
+            "" if row["gain"] is None else f"{row['gain']:.4g}",
+            row["note"] or "",
+        ]
+        for row in plans.slice(0, SHOWN).to_pylist()
+    ]
+    more = f"and {len(plans) - SHOWN} more, in the Parquet files" if len(plans) > SHOWN else ""
+    return Rows(("item", "days", "mean demand", "expected", "gain", "note"), rows, more)
+
+
+def _kind(note: str) -> str:
+    """A note without what differs from item to item."""
+    for part, kind in KINDS.items():
+        if part in note:
+            return kind or note.split(";")[0].split(" outside ")[0]
+    return note

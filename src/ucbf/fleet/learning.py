@@ -1,0 +1,310 @@
+"""From the rows of some items to a table of their plans. Items of one shape are learned side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ucbf import __version__
+from ucbf.data.sizes import suggested_parameters
+from ucbf.errors import UserError
+from ucbf.fleet.comparing import values_of_mean_plans
+from ucbf.fleet.items import Fleet
+from ucbf.fleet.notes import REFUSED, Description, described, notes_of
+from ucbf.fleet.reading import Rows
+from ucbf.kernels.fleet import place_rows
+from ucbf.laws import Law, make_law
+from ucbf.systems.base import Preset
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+MONDAY = 4  # 1970-01-05, in days from 1970-01-01
+SHAPES = 256  # presets that are kept ready
+_ready: dict[str, Preset] = {}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all items have in common."""
+
+    preset: Preset
+    law: dict[str, Any]  # name and parameters of one of :mod:`ucbf.laws`
+    fitted: tuple[str, ...] = ()  # parameters that are chosen for each item, by its data
+    gains: bool = True  # whether plans are compared with those for the mean
+    certificate: float | None = None  # the probability with which a bound on what is lost may fail
+
+    def law_of_its_own(self) -> Law:
+        """The way of knowing W, for one fleet."""
+        return make_law(self.law).fresh()
+
+
+class Part(NamedTuple):
+    """Some items to learn."""
+
+    number: int
+    rows: Rows
+    costs: dict[str, Floats]  # by name, [n]
+    shape: dict[str, Floats]  # by name, [n]; not a number where it is as for all
+
+
+def key_of(job: Job, part: Part) -> str:
+    """A digest of all that the plans of some items follow from."""
+    rows, preset = part.rows, job.preset
+    stated: list[Any] = [__version__, type(preset).__name__, preset.parameters(), job.law, job.fitted, job.gains]
+    stated += [job.certificate]
+    found = hashlib.sha256(
+        json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names], default=str).encode()
+    )
+    tables = [part.costs[name] for name in sorted(part.costs)] + [part.shape[name] for name in sorted(part.shape)]
+    for array in (rows.begins, rows.day, rows.amount, rows.forecast, *tables):
+        if array is not None:
+            found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()[:16]
+
+
+def table_of(job: Job, part: Part) -> pa.Table:
+    """A row for each item: what is known of it, its plan, and what looks wrong."""
+    past, coming = split(part.rows, job.preset.n_steps)
+    look = described(past)
+    noted = notes_of(past, look, job.preset.n_steps, job.preset.amount_name, job.law["name"] == "Recent")
+    _refuse(noted, np.diff(past.begins) == 0, f"no {job.preset.amount_name} at all; leave it out")
+    _refuse(noted, _unpriced(part), "no costs; add a row to the file of costs")
+    if coming is not None:
+        _refuse(noted, np.array(np.isnan(coming).any(axis=1)), f"no forecast of the {job.preset.n_steps} days to come")
+    tables, order = [], []
+    for shape, items in _shapes(job, part, past, noted):
+        try:
+            preset = _preset(job.preset, shape)
+            low, high = preset.amount_range
+        except (UserError, ValueError, TypeError) as error:
+            _refuse(noted, _among(items, len(noted)), " ".join(str(error).split()))
+            preset, low, high = job.preset, 0.0, 0.0
+        outside = (look.least < low - preset.unit / 2) | (look.most > high + preset.unit / 2)
+        _refuse(
+            noted,
+            outside & _among(items, len(noted)),
+            f"a {preset.amount_name} outside {low:g}..{high:g}; plan it with larger sizes",
+        )
+        good = np.array([i for i in items if not _refused(noted[i])], np.int64)
+        try:
+            plans = _plans(job, part, past, coming, preset, good) if len(good) else None
+        except ValueError as error:
+            if not shape:  # it is not about some of the items
+                raise
+            _refuse(noted, _among(good, len(noted)), " ".join(str(error).split()))
+            plans = None
+        tables.append(_rows_of(job, part, past, look, noted, preset, items, plans))
+        order.append(items)
+    return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+def split(rows: Rows, n_steps: int) -> tuple[Rows, Floats | None]:
+    """Rows with an amount, and [n, H] the forecasts of the first days after them, each at its step."""
+    if rows.forecast is None:
+        return rows, None
+    item, known = rows.item, np.isfinite(rows.amount)
+    counts = np.bincount(item, known, len(rows.names)).astype(np.int64)
+    last = np.maximum.reduceat(np.where(known, np.arange(len(item)), -1), rows.begins[:-1])
+    after = np.flatnonzero(np.arange(len(item)) > last[item])
+    after = after[after - last[item[after]] <= n_steps] if len(after) else after
+    coming = np.full((len(rows.names), n_steps), np.nan)
+    coming[item[after], (rows.day[after] - MONDAY) % n_steps] = rows.forecast[after]
+    coming[counts == 0] = np.nan
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    return Rows(rows.names, begins, rows.day[known], rows.amount[known], rows.forecast[known]), coming
+
+
+# -- shapes --------------------------------------------------------------------------------------------
+
+
+def _shapes(
+    job: Job, part: Part, past: Rows, noted: list[str | None]
+) -> Iterator[tuple[dict[str, float], NDArray[np.int64]]]:
+    """Parameters that make a shape, and the items that have it."""
+    if not part.shape and not job.fitted:
+        yield {}, np.arange(len(noted))
+        return
+    found: dict[tuple[tuple[str, float], ...], list[int]] = {}
+    for i in range(len(noted)):
+        shape = {name: float(values[i]) for name, values in part.shape.items() if np.isfinite(values[i])}
+        names = tuple(name for name in job.fitted if name not in shape)
+        if names and not _refused(noted[i]):
+            amounts = past.amount[past.begins[i] : past.begins[i + 1]]
+            try:
+                shape |= fitted_sizes(_preset(job.preset, shape), amounts, names)
+            except (UserError, ValueError, TypeError) as error:
+                noted[i] = REFUSED + " ".join(str(error).split())
+        found.setdefault(tuple(sorted(shape.items())), []).append(i)
+    for shape_of_all, items in found.items():
+        yield dict(shape_of_all), np.array(items)
+
+
+def fitted_sizes(preset: Preset, amounts: Floats, names: tuple[str, ...]) -> dict[str, float]:
+    """Sizes of these names that suit the amounts of an item, rounded up so that many items share them."""
+    kept = {"unit", *preset.suggested_sizes(0.0, 0.0, 0.0), *preset.multiples_of_unit} - set(names)
+    found = suggested_parameters(type(preset), amounts, {name: getattr(preset, name) for name in sorted(kept)})
+    unit = float(found["unit"])
+    sizes = {name: float(found[name]) for name in names if name in found}
+    return {name: unit if name == "unit" else _rounded_up(x / unit) * unit for name, x in sizes.items()}
+
+
+def _rounded_up(x: float) -> int:
+    """The first of 1, 2, 3, 4, 6, 8, 12, 16, 24, ... that is not below x."""
+    power = 1
+    while True:
+        for step in (power, power + power // 2):
+            if step >= x - 1e-9:
+                return step
+        power *= 2
+
+
+def _preset(preset: Preset, shape: dict[str, float]) -> Preset:
+    """The preset with the parameters of a shape; those that were used before are ready, with their systems."""
+    if not shape:
+        return preset
+    whole = {name: int(x) if x.is_integer() else x for name, x in shape.items()}
+    key = json.dumps([type(preset).__name__, {**preset.parameters(), **whole}], sort_keys=True, default=str)
+    ready = _ready.get(key)
+    if ready is None:
+        if len(_ready) >= SHAPES:
+            _ready.clear()
+        ready = _ready[key] = preset.replace(**whole)
+    return ready
+
+
+# -- plans ---------------------------------------------------------------------------------------------
+
+
+def _rows_of(
+    job: Job,
+    part: Part,
+    past: Rows,
+    look: Description,
+    noted: list[str | None],
+    preset: Preset,
+    items: NDArray[np.int64],
+    plans: dict[str, Any] | None,
+) -> pa.Table:
+    """The rows of the table of items of one shape; plans: of those that are not refused."""
+    usable = np.array([not _refused(noted[i]) for i in items])
+    rows = np.diff(part.rows.begins)[items]
+    first, end = past.begins[items], past.begins[items + 1]
+    days = past.day if len(past.day) else np.zeros(1, np.int32)
+    columns = {
+        "item": pa.array([part.rows.names[i] for i in items]),
+        "rows": pa.array(rows),
+        "first": pa.array(days[np.minimum(first, len(days) - 1)]).cast(pa.date32()),
+        "last": pa.array(days[np.maximum(end - 1, 0)]).cast(pa.date32()),
+        "mean": pa.array(look.mean[items]),
+        **{name: pa.array(values[items]) for name, values in part.costs.items()},
+        **{name: pa.array([getattr(preset, name)] * len(items), pa.float64()) for name in _shown(job, part)},
+    }
+    H, S = preset.n_steps, preset.system.n_states
+
+    def spread(name: str, kind: pa.DataType) -> Any:
+        """A column with nothing for items that cannot be used."""
+        if plans is None or plans[name] is None:
+            return pa.nulls(len(items), kind)
+        where = np.cumsum(usable) - 1
+        return pa.array(plans[name]).cast(kind).take(pa.array(where, mask=~usable))
+
+    columns |= {name: spread(name, pa.float64()) for name in ("expected", "gain", "half_life", "lost_at_most")}
+    columns |= {
+        "value": _lists(None if plans is None else plans["value"], usable, S),
+        "action": _lists(None if plans is None else plans["action"], usable, H * S),
+        "note": pa.array([noted[i] for i in items], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def _shown(job: Job, part: Part) -> list[str]:
+    """The parameters of shapes that are columns of the table."""
+    return sorted({*part.shape, *job.fitted})
+
+
+def _plans(
+    job: Job, part: Part, past: Rows, coming: Floats | None, preset: Preset, items: NDArray[np.int64]
+) -> dict[str, Any]:
+    """What is learned of some items of one shape."""
+    costs = {name: values[items] for name, values in part.costs.items()}
+    fleet = Fleet(preset, costs, len(items), law=job.law_of_its_own(), forecasts=coming is not None, workers=1)
+    placed = _placed(fleet, preset, past, past.amount, items)
+    if coming is None or past.forecast is None:
+        fleet.add_indices(*placed)
+    else:
+        fleet.add_indices(*placed, _placed(fleet, preset, past, past.forecast, items)[2])
+        low, high = preset.amount_range
+        fleet.expect(preset.sign * preset.to_units(np.clip(coming[items], low, high)))
+    start = fleet.places([preset.system.nearest_to_zero], np.arange(1))[0]
+    gain = None
+    if job.gains and preset.horizon is not None and preset.is_line:
+        gain = (fleet.values - values_of_mean_plans(fleet))[:, start]
+    lost = None
+    if job.certificate is not None:
+        lost = np.array([fleet.certificate(i, job.certificate, "bernstein").gap[start] for i in range(len(items))])
+    average = preset.horizon is None and preset.discount == 1
+    return {
+        "expected": fleet.gains if average else fleet.values[:, start],
+        "gain": gain,
+        "half_life": fleet.half_lives,
+        "lost_at_most": lost,
+        "value": fleet.values,
+        "action": preset.action_quantities[fleet.policies].reshape(len(items), -1).astype(np.float64),
+    }
+
+
+def _placed(
+    fleet: Fleet, preset: Preset, past: Rows, amounts: Floats, items: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """[n] which of the items each of their rows is of, its step, and the index of W that its amount is."""
+    n = int(np.diff(past.begins)[items].sum())
+    which, step, j = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    units = preset.to_units(preset.amount_range)
+    w = np.zeros((2, 1 if preset.is_line else preset.system.raw_space.n_axes), np.int64)
+    w[:, 0] = preset.sign * units  # of rows, the amount moves the first
+    first, last = fleet.indices(w[:, 0] if preset.is_line else w)
+    slope = 0 if units[0] == units[1] else (last - first) // (units[1] - units[0])
+    place_rows(past.begins, items, past.day, amounts, MONDAY, preset.n_steps, np.array(preset.amount_range, np.float64),
+               float(preset.unit), int(first), int(slope), which, step, j)  # fmt: skip
+    return which, step, j
+
+
+def _lists(table: Floats | None, usable: Bools, width: int) -> Any:
+    """[m, width] rows of the usable items as lists, none for the others."""
+    flat = pa.array(np.zeros(0) if table is None else table.ravel())
+    ends = np.concatenate([[0], np.cumsum(usable) * width])
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), flat, mask=pa.array(~usable))
+
+
+# -- refusals ------------------------------------------------------------------------------------------
+
+
+def _refused(note: str | None) -> bool:
+    return note is not None and note.startswith(REFUSED)
+
+
+def _refuse(noted: list[str | None], which: Bools, why: str) -> None:
+    """Refuse items, unless they are refused for something else."""
+    for i in np.flatnonzero(which):
+        if not _refused(noted[i]):
+            noted[i] = REFUSED + why
+
+
+def _unpriced(part: Part) -> Bools:
+    found = np.zeros(len(part.rows.names), np.bool_)
+    for values in part.costs.values():
+        found |= ~np.isfinite(values)
+    return found
+
+
+def _among(items: NDArray[np.int64], n: int) -> Bools:
+    found = np.zeros(n, np.bool_)
+    found[items] = True
+    return found
