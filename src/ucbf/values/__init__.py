@@ -6,7 +6,6 @@ error.
 """
 
 from ucbf.values.backward import Backward as Backward
-from ucbf.values.backward import FitWarning as FitWarning
 from ucbf.values.backward import backward_induction as backward_induction
 from ucbf.values.fits import Fit as Fit
 from ucbf.values.fits import Hats as Hats
@@ -16,6 +15,7 @@ from ucbf.values.fits import Regressor as Regressor
 from ucbf.values.iteration import Fitted as Fitted
 from ucbf.values.iteration import policy_iteration as policy_iteration
 from ucbf.values.paths import Estimate as Estimate
+from ucbf.values.paths import FitWarning as FitWarning
 from ucbf.values.paths import Outcomes as Outcomes
 from ucbf.values.paths import measured as measured
 from ucbf.values.up_to import UpTo as UpTo

@@ -19,16 +19,12 @@ from ucbf.disturbance import Disturbance
 from ucbf.large import LargeSystem, Rows
 from ucbf.values.choosing import best_actions
 from ucbf.values.fits import Fit, Hats, Linear, Nearest, Predict
-from ucbf.values.paths import Estimate, Outcomes, Rule, measured, middle
+from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule, measured, middle
 from ucbf.values.up_to import search
 
 ALL_WEIGHED = 256  # values of W
 TRIED = 64  # so many actions, or fewer, are all tried
 POOR = 0.3  # a fit whose error is this share of what there is to fit says little
-
-
-class FitWarning(UserWarning):
-    """A fit that is poor, or that does no better than a simple rule."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ gain is measured once more.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +26,15 @@ from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
 from ucbf.large import LargeSystem, Rows
 from ucbf.values.ahead import Ahead
-from ucbf.values.choosing import best_actions
-from ucbf.values.paths import Estimate, Outcomes, Rule, middle, walk
+from ucbf.values.choosing import ALL_TRIED, best_actions
+from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule, middle, walk
 from ucbf.values.up_to import UpTo, imitated, search
 
 SHIFTED = 0.3  # of the actions that are learned from
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # the one that errs least on states left out is taken
 FARTHEST = 40  # steps ahead that are looked at, to see how long an action takes to show
 REBASED = 2  # times that the base may be replaced by a better one
+POOR = 0.05  # an estimate whose standard error is a larger share says little
 SHOWN = 0.8  # of what an action changes within them
 
 
@@ -108,7 +110,7 @@ class Fitted:
     q: Q  # by which the rule was judged
     worth: Estimate  # of the rule: a step, or discounted from the first state
     base_worth: Estimate
-    rounds: tuple[Estimate, ...]  # of the base, and of the rule of each round
+    rounds: tuple[Estimate, ...]  # of the base, and of the rule of each round; of few actions, again from any action
     residual: float  # standard deviation of c + γ E V(s') - V(s), on states that were not fitted to
     steps_ahead: int  # J
 
@@ -127,11 +129,12 @@ class Fitted:
         """What this rule earns, or another, under a distribution of W, with a small standard error.
 
         The mean of ``c + γ E Q(s', π(s')) - Q(s, π(s))`` over states that the rule visits: right whatever Q is, and
-        precise where Q is nearly right. It is of the states after 240 steps; discounted, of those from ``start`` on.
+        precise where Q is nearly right. It is of the states after 240 steps of the rule; discounted, of those from
+        ``start`` on.
         """
         rule, system = self.rule if rule is None else rule, self.q.ahead.system
         work = _Work(system, Outcomes(system, law), np.random.default_rng(seed), start, samples)
-        work.begin(self.base)
+        work.begin(rule)
         return work.judge(rule, self.q)[0]
 
     def __str__(self) -> str:
@@ -191,29 +194,50 @@ def policy_iteration(
             break
         base = better
         q = work.looking_ahead(base, K)
-    q = work.round(base, q)
-    rules: list[Rule] = [base]
-    qs, worths = [q], [work.judge(base, q)[0]]
-    for left in reversed(range(rounds)):
-        rules.append(Greedy(q))
-        qs.append(q)
-        worths.append(work.judge(rules[-1], q)[0])
-        if not left:
-            break
-        q = work.round(rules[-1], q)
-        best = int(np.argmax([one.mean for one in worths]))
-        if best < len(rules) - 1:  # the last step led down: go half the way
-            q = Q(q.ahead, q.terms, (q.theta + qs[best].theta) / 2)
-    best = int(np.argmax([one.mean for one in worths]))
-    fresh = _Work(system, outcomes, rng, start, samples)
-    fresh.s = np.array(work.s)
-    base_worth, residual = fresh.judge(base, qs[0])
+    tried = work.improved(base, q, rounds)
+    if not system.continuous and len(system.actions) <= ALL_TRIED:  # few actions may be kinds, of which no level says
+        plain = _Work(system, outcomes, rng, start, samples)
+        anything = AnyAction(system, np.random.default_rng(rng.integers(2**63)))
+        plain.begin(anything)
+        tried += plain.improved(anything, plain.looking_ahead(anything, K, farthest=1), rounds)
+    first, best = tried[0], max(tried, key=lambda one: one.worth.at_least)
+    base_worth, residual = first.work.judge(base, first.q)
     worth = base_worth
-    if best:
-        worth, residual = fresh.judge(rules[best], qs[best])
+    if best is not first:
+        worth, residual = best.work.judge(best.rule, best.q)
     if worth.mean <= base_worth.mean:
-        best, worth = 0, base_worth
-    return Fitted(rules[best], base, qs[best], worth, base_worth, tuple(worths), residual, q.ahead.steps)
+        best, worth = first, base_worth
+    if worth.error > POOR * abs(worth.mean):
+        warnings.warn(
+            f"what the rule earns is known as {worth} only: values are not fitted well here; give a base of your own",
+            FitWarning,
+            stacklevel=2,
+        )
+    worths = tuple(one.worth for one in tried)
+    return Fitted(best.rule, base, best.q, worth, base_worth, worths, residual, best.q.ahead.steps)
+
+
+@dataclass(frozen=True)
+class AnyAction:
+    """Any action that exists, each alike: to begin with where no simple rule is known."""
+
+    system: LargeSystem
+    rng: np.random.Generator
+
+    def __call__(self, h: int, s: Rows) -> Rows:
+        """[N, m] actions in states [N, d]."""
+        drawn = self.system.actions[self.rng.integers(len(self.system.actions), size=len(s))]
+        return self.system.existing(h, s, drawn)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A rule, how it was judged, by which Q, and on which paths."""
+
+    rule: Rule
+    q: Q
+    worth: Estimate
+    work: _Work
 
 
 class _Work:
@@ -232,10 +256,25 @@ class _Work:
         self.s, _ = self._walk(self.s, base, steps)
         self.tried, _ = self._walk(self.s, base, 50, shifted=SHIFTED)
 
-    def looking_ahead(self, base: Rule, paths: int) -> Q:
+    def improved(self, base: Rule, q: Q, rounds: int) -> list[Tried]:
+        """The base and the rule of each round."""
+        q = self.round(base, q)
+        tried = [Tried(base, q, self.judge(base, q)[0], self)]
+        for left in reversed(range(rounds)):
+            rule = Greedy(q)
+            tried.append(Tried(rule, q, self.judge(rule, q)[0], self))
+            if not left:
+                break
+            q = self.round(rule, q)
+            best = max(tried, key=lambda one: one.worth.at_least)
+            if best is not tried[-1]:  # the last step led down: go half the way
+                q = Q(q.ahead, q.terms, (q.theta + best.q.theta) / 2)
+        return tried
+
+    def looking_ahead(self, base: Rule, paths: int, farthest: int = FARTHEST) -> Q:
         """Q with so many paths of a base, and no terms yet."""
         system, rng = self.system, self.rng
-        ahead = Ahead(system, base, self.outcomes, self.outcomes.paths(rng, paths, FARTHEST))
+        ahead = Ahead(system, base, self.outcomes, self.outcomes.paths(rng, paths, farthest))
         ahead = _long_enough(ahead, self.tried, rng)
         s = np.concatenate(self._walk(self.tried, base, 20, 1, SHIFTED)[1])
         a = self.shifted(s, base(0, s), 1.0)

@@ -18,12 +18,21 @@ WEIGHED = 24  # so many values of W, or fewer, are all weighed
 DRAWN = 4  # of more, so many of the others are drawn for every state
 
 
+class FitWarning(UserWarning):
+    """A fit that is poor, or that does no better than a simple rule."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A mean that was estimated by simulation, and its standard error."""
 
     mean: float
     error: float
+
+    @property
+    def at_least(self) -> float:
+        """Two standard errors below the mean: by what rules are chosen, so that luck is not."""
+        return self.mean - 2 * self.error
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} ± {self.error:.4f}"
