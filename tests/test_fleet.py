@@ -295,7 +295,7 @@ def test_plans_around_forecasts_are_those_of_a_preset_with_that_profile(law):
     now = np.array([1, 3, 5, 2])
     fleet.expect([-now])
     with_profile = shop.replace(profile=tuple(map(float, now)))
-    agent = ucbf.UCBVIf(with_profile.system, law=law)
+    agent = ucbf.UCBVIf(with_profile.system, law=law or {"name": "Counts", "prior_weight": 0})  # bare, as errors are
     agent.warm_start(forecast - demand)
     believed = with_profile.clipped_to_amount_range(agent.law)
     plan = ucbf.planning.plan(with_profile.system, believed)
