@@ -417,7 +417,7 @@ def test_a_resampled_history_has_means_of_its_own():
 def test_shares_are_what_an_agent_believes_that_counted_the_same(pooled):
     shop = Inventory(capacity=20, max_demand=15)
     w = shop.disturbances(poisson(6).clip(0, 15))
-    agent = ucbf.UCBVIf(shop.system, stationary=pooled)
+    agent = ucbf.UCBVIf(shop.system, stationary=pooled, prior_weight=0)
     agent.warm_start(w)
     found = empirical_shares(w, shop.system, pooled, np.ones(len(w)))
     assert found.low == agent.law.low

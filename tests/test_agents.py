@@ -445,5 +445,5 @@ def test_what_agents_are_unless_told_otherwise():
         "random": {"seed": 0},
     }  # fmt: skip
     for name, kind in ucbf.AGENTS.items():
-        known = inspect.signature(kind).parameters.values()
+        known = inspect.signature(kind.__init__).parameters.values()
         assert {p.name: p.default for p in known if p.default is not p.empty} == stated[name]

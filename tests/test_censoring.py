@@ -48,7 +48,7 @@ def test_what_no_shelf_ever_showed_is_believed_at_the_end_of_the_range():
 
 @given(st.lists(st.tuples(st.integers(0, MOST), st.integers(0, MOST)), min_size=1, max_size=30))
 def test_one_edge_gives_the_product_limit_estimate(days):
-    agent = ucbf.UCBVIf(shop().system)
+    agent = ucbf.UCBVIf(shop().system, prior_weight=0)
     seen, hidden = [], []
     for stock, demand in days:
         left = max(stock - demand, 0)
@@ -123,7 +123,7 @@ def test_each_of_two_edges_that_hide_is_doubted_by_itself(up):
 @pytest.mark.filterwarnings("ignore::ucbf.ModelWarning")  # blocks of equal days look like a drift
 @given(st.lists(st.tuples(st.integers(0, MOST), st.integers(0, MOST), st.integers(1, 40)), min_size=1, max_size=8))
 def test_a_doubted_product_limit_agrees_with_its_transcription(days):
-    agent = ucbf.UCBVIf(shop().system)
+    agent = ucbf.UCBVIf(shop().system, prior_weight=0)
     seen, hidden = [], []
     for stock, demand, times in days:
         left = max(stock - demand, 0)

@@ -247,7 +247,7 @@ def late_q(system, h, V):
 
 def informed(system):
     """UCBVI-f that has seen the distributions as they are."""
-    agent = ucbf.UCBVIf(system)
+    agent = ucbf.UCBVIf(system, prior_weight=0)
     history = np.array([[-2, -2, -1], [-1, -2, 0], [-1, -1, 0], [0, 0, 0]])
     agent.warm_start(np.tile(history, (1, system.n_steps // P)))
     return agent

@@ -724,7 +724,7 @@ ENDLESS = {
 
 def test_the_ids_of_studies_with_episodes_stay():
     ids = [run.id for run in runs_of(figure1())]
-    assert (ids[0], ids[-1]) == ("e037c2723716c6c1", "422e86051db02f77")
+    assert (ids[0], ids[-1]) == ("f2747a6168b45ab3", "5350e5b42178168b")
 
 
 def test_a_run_without_an_end_is_what_simulate_gives(tmp_path):

@@ -89,7 +89,7 @@ def simulate(
     draw = world.drawing(seed)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted = np.array(agent.policy if agent.compiled is None else agent.compiled.policy)
+    acted = np.array(agent.policy)
     v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)

@@ -104,7 +104,7 @@ class Counts(Law):
     def _trust(self) -> float:
         """The most that a uniform guess counts for, in disturbances; 0 where the range of W is not declared."""
         bins, assumed = self.bins, self.params["prior"] is None and self.n_contexts == 1
-        if not (assumed and bins.is_line and bins.declared is not None):
+        if not (assumed and len(bins.count) == 1 and bins.is_whole.all() and bins.declared is not None):
             return 0.0
         low, high = (int(end[0]) for end in bins.declared)
         exact = bins.n_possible == high - low + 1  # else residuals of a wrong f are told apart, not disturbances

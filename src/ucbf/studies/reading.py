@@ -108,7 +108,8 @@ def check(study: Study) -> None:
 def _parameters(place: Place, find: Callable[[str], Any], name: str) -> set[str] | None:
     """The parameters that a study may give to a class or function, or None if it takes any."""
     try:
-        parameters = inspect.signature(find(name)).parameters
+        found = find(name)  # of a class what it is built with, also where its __new__ takes anything
+        parameters = inspect.signature(getattr(found, "__init__") if isinstance(found, type) else found).parameters  # noqa: B009
     except ValueError as error:
         raise UserError(str(error), place) from None
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
