@@ -78,7 +78,7 @@ def test_plans_and_runs_are_those_of_loops(seed, d, k):
     drawn = Drawn(seed, d, k)
     np.testing.assert_allclose(drawn.world.plan.q, drawn.literal_q(), atol=1e-12)
     assert drawn.world.best == pytest.approx(drawn.literal_q()[0].max(axis=1).mean(), abs=1e-12)
-    agent = ucbf.UCBVIf(drawn.system)
+    agent = ucbf.UCBVIf(drawn.system, prior_weight=0)
     run = ucbf.simulate(agent, drawn.world, 20)
     assert run.gap.min() > -1e-9
     lost = drawn.world.start @ (drawn.world.plan.v[0] - ucbf.evaluate(drawn.world, agent.policy)[0])
@@ -87,7 +87,7 @@ def test_plans_and_runs_are_those_of_loops(seed, d, k):
     counts = np.stack([[(moved[:, h] == w).all(axis=1).sum() for w in drawn.w] for h in range(2)])
     np.testing.assert_allclose(agent.law.pmf, counts / 20, atol=1e-12)  # what was drawn, though g may hide it
     # What the first episode paid, step by step, with the policy that an agent begins with.
-    s, paid, first = int(starts[0]), 0.0, ucbf.UCBVIf(drawn.system).policy
+    s, paid, first = int(starts[0]), 0.0, ucbf.UCBVIf(drawn.system, prior_weight=0).policy
     for h in range(2):
         a = first[h, s]
         z = drawn.f[s, a] + moved[0, h].astype(int)
