@@ -42,6 +42,12 @@ def test_the_optimal_agent_keeps_the_contract_where_it_knows_the_law():
         check_agent(partial(ucbf.Optimal, law=world.law), world)
 
 
+@every_agent
+def test_arrays_that_learning_changes_lie_row_by_row_as_the_kernels_read_them(name):
+    agent = make(name, ucbf.random_world(seed=0))
+    assert [key for key, array in agent.state.items() if not array.flags.c_contiguous] == []
+
+
 @pytest.mark.parametrize("params", [{"renewal": "few"}, {"stationary": True}])
 def test_ways_of_using_ucbvi_f_keep_the_contract(params):
     check_agent(partial(ucbf.UCBVIf, **params))

@@ -378,7 +378,7 @@ def greedy(system: System) -> NDArray[np.int64]:
     """
     m = system.mechanics
     actions = np.stack([reward.argmax(axis=1) for reward in m.reward])
-    return np.array(np.broadcast_to(actions, (system.n_steps, system.n_states)))
+    return np.broadcast_to(actions, (system.n_steps, system.n_states)).copy()
 
 
 def arena_of(system: System, law: Disturbance, start: NDArray[Any] | None = None, best: float = 0.0) -> Arena:
@@ -425,7 +425,7 @@ def checked_policy(system: System, policy: ArrayLike) -> NDArray[np.int64]:
     H, S, A = system.allowed.shape
     if actions.shape not in {(S,), (H, S)}:
         raise ValueError(f"policy has shape {actions.shape}; it must be [H, S] = {(H, S)} or [S] = {(S,)}")
-    actions = np.array(np.broadcast_to(actions, (H, S)), order="C")
+    actions = np.broadcast_to(actions, (H, S)).copy()
     outside = np.argwhere((actions < 0) | (actions >= A))
     if len(outside):
         h, s = outside[0]

@@ -397,7 +397,7 @@ class System:
     @staticmethod
     def _paid(reward: NDArray[np.float64], exists: NDArray[np.bool_]) -> NDArray[np.float64]:
         """[P, S, A] the reward, -inf where the action does not exist."""
-        paid = np.array(np.broadcast_to(reward, (max(len(reward), len(exists)), *reward.shape[1:])))
+        paid = np.broadcast_to(reward, (max(len(reward), len(exists)), *reward.shape[1:])).copy()
         np.copyto(paid, -np.inf, where=~exists)  # quicker than np.where
         return paid
 
@@ -464,7 +464,7 @@ class System:
     def first_allowed(self) -> NDArray[np.int64]:
         """[H, S] the lowest action that exists."""
         lowest = distinct_steps(self.allowed).argmax(axis=2)
-        return np.array(np.broadcast_to(lowest, (self.n_steps, self.n_states)))
+        return np.broadcast_to(lowest, (self.n_steps, self.n_states)).copy()
 
     def is_allowed(self, h: int, place: Any, a: int) -> bool:
         """Whether action a exists at a place (:meth:`ucbf.spaces.Space.place`)."""

@@ -160,7 +160,7 @@ class Estimator(Model, ABC):
 def with_own_f(told: Mechanics, rows: int) -> Mechanics:
     """The same mechanics with an f that may be written to, of at least so many rows."""
     shape = (max(rows, len(told.after)), *told.after.shape[1:])
-    return told._replace(after=np.array(np.broadcast_to(told.after, shape)))
+    return told._replace(after=np.broadcast_to(told.after, shape).copy())
 
 
 def require_plain_residuals(name: str, system: System) -> None:
