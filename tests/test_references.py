@@ -129,6 +129,31 @@ def test_the_baselines_are_their_pseudocode(kind, literal_kind, data):
     np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
 
 
+@given(data=st.data())
+@settings(max_examples=60)
+def test_pairs_that_ucbvi_does_not_work_out_in_every_plan_end_as_if_it_had(data):
+    world = data.draw(any_world())
+    system, o = world.system, world.system.state_offset
+    agent = ucbf.UCBVI(system, c=0.05, bonus="experiment")
+    formula = reference.bonus("experiment", system, agent.units, False, 0.05)
+    literal = reference.LiteralUCBVI(system, agent.units, formula)
+    tolerance = 1e-10 * agent.units.scale * (1 + np.abs(agent.units.cap).max())
+    for h, s, a, s_next, w in transitions(world, 10, seed=data.draw(st.integers(0, 9))):
+        for _ in range(data.draw(st.integers(1, 2))):  # twice between two plans, now and then
+            agent.observe(h, s + o, a, s_next + o, disturbance=w)
+            literal.observe(h, s, a, s_next, w)
+        if data.draw(st.booleans()):
+            agent.act(0, o)
+            literal.plan()
+            chosen = np.take_along_axis(literal.Q, agent.policy[..., None], axis=2)[..., 0] * agent.units.scale
+            np.testing.assert_allclose(chosen, literal.Q.max(axis=2) * agent.units.scale, rtol=0, atol=tolerance)
+        if data.draw(st.integers(0, 9)) == 0:
+            literal.plan()
+            np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+    literal.plan()
+    np.testing.assert_allclose(agent.q, literal.Q * agent.units.scale, rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize(("kind", "literal_kind"), [
     (ucbf.UCBB, reference.LiteralUCBB),
     (ucbf.EarlySettled, reference.LiteralEarlySettled),

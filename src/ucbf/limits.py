@@ -92,9 +92,9 @@ def _named(system: System) -> Limits:
     return {
         "policy": Limit(0, system.n_actions - 1),
         **dict.fromkeys(("visits", "made"), Limit(0, each)),
-        **dict.fromkeys(("due", "due_ref"), Limit(0, 2**62)),
+        **dict.fromkeys(("due", "due_ref", "plans", "known"), Limit(0, 2**62)),
         **dict.fromkeys(("stale", "stale_ref", "unsettled"), flag),
-        **dict.fromkeys(("counts", "below", "above", "hits", "seen", "arrived"), Limit(0, MOST_SEEN)),
+        **dict.fromkeys(("counts", "below", "above", "hits", "seen", "chosen", "arrived"), Limit(0, MOST_SEEN)),
         **dict.fromkeys(("weight", "law", "share"), chance),
         **dict.fromkeys(("q", "upper", "lower", "reference"), q),
         **dict.fromkeys(("average", "bonus", "value", "value_low", "value_ref", "mean", "mean_ref", "mean_adv"), value),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ucbf.agents.blind import BlindAgent
 from ucbf.bonuses import bonus_of, scale_of
@@ -60,5 +61,16 @@ class UCBVI(BlindAgent):
             **self.optimistic_table(knows_last=bonus == "published"),
             **self.counts(),
             bonus=np.zeros(system.allowed.shape),
+            chosen=np.zeros((system.n_steps, system.n_states, system.n_states)),
+            plans=np.zeros(1, np.int64),
+            known=np.zeros(system.allowed.shape, np.int64),
             width=bonus_of(bonus, system, self.units, c=c, p=p, episodes=episodes).width,
         )
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """[H, S, A]; -inf where the action does not exist. A plan works out the best pairs only; here all are."""
+        with self.lock:
+            self.renew()
+            tabular.work_out_all(self.told, self.learner)
+            return self._in_user_units(self.learner.q)

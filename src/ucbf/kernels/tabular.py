@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ucbf.kernels.backward import best_action, keep_best, largest
-from ucbf.kernels.jit import apart, inlined
+from ucbf.kernels.jit import apart, compiled, inlined, signed, unsigned
 from ucbf.kernels.learners import improve, registered
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, landed
@@ -47,7 +47,12 @@ def ucb_h_update(told: Mechanics, learner: UCBHState, seen: Seen, share: Floats)
 
 @packed
 class UCBVIState(NamedTuple):
-    """Optimistic planning with counted transitions."""
+    """Optimistic planning with counted transitions.
+
+    A plan works out the pairs only that may be the best of their states. Until a pair is visited again, its bound
+    r + P̂V + b can only fall from plan to plan, because V does: so q, which keeps the least bound, is not too low where
+    it is old, and once it is worked out again it is what working it out in every plan would have left.
+    """
 
     q: Floats  # [H, S, A] -inf where the action does not exist
     value: Floats  # [H+1, S]
@@ -59,6 +64,9 @@ class UCBVIState(NamedTuple):
     stale: Ints  # [1] whether anything was seen since the last plan
     policy: Ints  # [H, S]
     ahead: Floats  # [S·A] room for one step's sums
+    chosen: Floats  # [H, S', S] those of ``seen`` of the pairs that the policy chooses
+    plans: Ints  # [1] how many were made
+    known: Ints  # [H, S, A] the last plan that q was worked out in
     width: Floats  # [H]
     learned_steps: int
 
@@ -115,22 +123,96 @@ def settle(learner: Any, h: int) -> bool:
 
 
 @inlined
-def ucbvi_improve(told: Mechanics, learner: UCBVIState, h: int) -> None:
-    """Azar et al. (2017), Algorithm 2: Q = min(Q before, cap, r + P̂V + b); pairs never visited keep the cap."""
-    q, r, A = learner.q, min(h, len(told.reward) - 1), learner.q.shape[2]
-    for s in range(q.shape[1] if h < learner.learned_steps else 0):
-        for a in range(A):
-            if learner.visits[h, s, a] > 0:
-                mean = (learner.landed[h, s, a] + learner.ahead[s * A + a]) * learner.share[h, s, a]
-                q[h, s, a] = min(q[h, s, a], told.reward[r, s, a] + mean + learner.bonus[h, s, a])
+def ucbvi_plan_again(told: Mechanics, learner: UCBVIState) -> int:
+    """Azar et al. (2017), Algorithm 2, if there is news; the last step whose policy changed, or -1."""
+    return ucbvi_plan(told, learner) if learner.stale[0] else -1
+
+
+@apart
+def ucbvi_plan(told: Mechanics, learner: UCBVIState) -> int:
+    """Q = min(Q before, cap, r + P̂V + b), backwards; the last step whose policy changed, or -1."""
+    top, learner.stale[0] = -1, 0
+    learner.plans[0] += 1
+    for h in range(told.horizon - 1, -1, -1):
+        if h < learner.learned_steps:
+            work_out_chosen(told, learner, h)
+        if settle_best(told, learner, h) and top < 0:
+            top = h
+    return top
+
+
+@inlined
+def work_out_chosen(told: Mechanics, learner: UCBVIState, h: int) -> None:
+    """Q of the pairs that the policy of the last plan chose at step h, side by side: most are still the best."""
+    ahead, S = learner.ahead, unsigned(learner.q.shape[1])
+    for s in range(S):
+        ahead[s] = 0
+    for s_next in range(S):
+        v = told.discount * learner.value[h + 1, s_next]
+        for s in range(S):
+            ahead[s] += v * learner.chosen[h, s_next, s]
+    for s in range(S):
+        lower(told, learner, unsigned(h), s, unsigned(learner.policy[h, s]), ahead[s])
+
+
+@inlined
+def settle_best(told: Mechanics, learner: UCBVIState, step: int) -> bool:
+    """Value and policy of a step, with q of the best pair of every state worked out; whether the policy changed."""
+    q, h, (S, A) = learner.q, unsigned(step), learner.q.shape[1:]
+    changed, learned = False, step < learner.learned_steps
+    for s in range(unsigned(S)):
+        best = unsigned(best_action(q, h, s))
+        while learned and learner.known[h, s, best] < learner.plans[0]:
+            work_out(told, learner, h, s, best)
+            best = unsigned(best_action(q, h, s))
+        learner.value[h, s] = q[h, s, best]
+        if keep_best(learner.policy, h, s, signed(best)):
+            changed = True
+            for s_next in range(unsigned(S) if learned else unsigned(0)):
+                learner.chosen[h, s_next, s] = learner.seen[h, s_next, s * unsigned(A) + best]
+    return changed
+
+
+@inlined
+def work_out(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int) -> None:
+    """Q of a pair by the values of the last plan, unless it was worked out since."""
+    if learner.known[h, s, a] == learner.plans[0]:
+        return
+    pair, ahead = s * unsigned(learner.q.shape[2]) + a, 0.0
+    for s_next in range(unsigned(learner.value.shape[1])):
+        ahead += told.discount * learner.value[h + 1, s_next] * learner.seen[h, s_next, pair]
+    lower(told, learner, h, s, a, ahead)
+
+
+@inlined
+def lower(told: Mechanics, learner: UCBVIState, h: int, s: int, a: int, ahead: float) -> None:
+    """The least of q and r + P̂V + b; pairs never visited keep the cap. ahead: Σ_{s'} N_h(s, a, s') γ V_{h+1}(s')."""
+    learner.known[h, s, a] = learner.plans[0]
+    if learner.visits[h, s, a] > 0:
+        mean = (learner.landed[h, s, a] + ahead) * learner.share[h, s, a]
+        r = min(h, unsigned(len(told.reward) - 1))
+        bound = told.reward[r, s, a] + mean + learner.bonus[h, s, a]
+        learner.q[h, s, a] = min(learner.q[h, s, a], bound)
+
+
+@compiled
+def work_out_all(told: Mechanics, learner: UCBVIState) -> None:
+    """Q of every pair by the values of the last plan."""
+    for h in range(unsigned(learner.learned_steps)):
+        for s in range(unsigned(learner.q.shape[1])):
+            for a in range(unsigned(learner.q.shape[2])):
+                work_out(told, learner, h, s, a)
 
 
 @inlined
 def ucbvi_update(told: Mechanics, learner: UCBVIState, seen: Seen, share: Floats) -> bool:
-    """Count; planning waits for the next episode."""
+    """Count; planning waits for the next episode. What the last plan would have left in q is worked out before."""
     h, s, a = seen.h, seen.s, seen.a
     if h < learner.learned_steps:
+        work_out(told, learner, unsigned(h), unsigned(s), unsigned(a))
         count(told, learner, seen)
+        if a == learner.policy[h, s]:
+            learner.chosen[h, seen.s_next, s] += 1
         learner.bonus[h, s, a] = learner.width[h] / math.sqrt(learner.visits[h, s, a])
     return False
 
@@ -342,8 +424,7 @@ def early_settled_update(told: Mechanics, learner: EarlySettledState, seen: Seen
 registered(UCBHState, ucb_h_update)
 registered(UCBBState, ucb_b_update)
 registered(EarlySettledState, early_settled_update)
-registered(UCBVIState, ucbvi_update, plan_again)
-improve.state(UCBVIState, ucbvi_improve)
+registered(UCBVIState, ucbvi_update, ucbvi_plan_again)
 registered(UCBVIBFState, ucbvi_bf_update, plan_again)
 improve.state(UCBVIBFState, ucbvi_bf_improve)
 registered(UBEVState, ubev_update, plan_again)
