@@ -131,7 +131,8 @@ class Fleet:
             self.knowledge.add(items, steps, j)
         else:
             self._around.add_around(items, steps, j, expected)
-        self._stale[items] = True
+        if not self._stale.all():
+            self._stale[items] = True
 
     def expect(self, expected: ArrayLike, items: ArrayLike | None = None) -> None:
         """Plan for forecasts [N, H] of the disturbances of the coming episode, of every item or of some."""

@@ -102,6 +102,8 @@ def table_of(job: Job, part: Part) -> pa.Table:
             plans = None
         tables.append(_rows_of(job, part, past, look, noted, preset, items, plans))
         order.append(items)
+    if len(tables) == 1:  # of all items, in their order
+        return tables[0]
     return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
 
 
@@ -212,8 +214,8 @@ def _rows_of(
         """A column with nothing for items that cannot be used."""
         if plans is None or plans[name] is None:
             return pa.nulls(len(items), kind)
-        where = np.cumsum(usable) - 1
-        return pa.array(plans[name]).cast(kind).take(pa.array(where, mask=~usable))
+        of_usable = pa.array(plans[name]).cast(kind)
+        return of_usable if usable.all() else of_usable.take(pa.array(np.cumsum(usable) - 1, mask=~usable))
 
     columns |= {name: spread(name, pa.float64()) for name in ("expected", "gain", "half_life", "lost_at_most")}
     columns |= {

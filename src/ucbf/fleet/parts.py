@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +54,24 @@ def parts_of(system: System, preset: Preset | None, names: tuple[str, ...], cost
     """What all items pay, and what a cost of 1 adds; kept for the next items of this preset."""
     if preset is None or not names:
         m = system.mechanics
-        return Parts(m.reward[None], m.landing[None], m.terminal[None])
-    kept: dict[tuple[str, ...], Parts] = vars(preset).setdefault("_parts_of_costs", {})  # beside its system
-    items = {int(costs.sum(axis=1).argmax())}
-    if names not in kept:
-        kept[names] = _asked(preset, names)
-        items.add(int(costs.sum(axis=1).argmin()))
-    for i in items:
-        _check_linear(preset, names, costs[i], kept[names])
-    return kept[names]
+        return _parts(m.reward[None], m.landing[None], m.terminal[None])
+    known: dict[tuple[str, ...], _Known] = vars(preset).setdefault("_parts_of_costs", {})  # beside its system
+    totals = costs.sum(axis=1)
+    if names not in known:
+        parts = _asked(preset, names)
+        _check_linear(preset, names, costs[int(totals.argmin())], parts)
+        known[names] = _Known(parts, -np.inf)
+    if totals.max() > known[names].checked_to:
+        _check_linear(preset, names, costs[int(totals.argmax())], known[names].parts)
+        known[names] = known[names]._replace(checked_to=float(totals.max()))
+    return known[names].parts
+
+
+class _Known(NamedTuple):
+    """The parts of a preset, which is kept beside it, and the largest sum of costs that they were checked with."""
+
+    parts: Parts
+    checked_to: float
 
 
 def _asked(preset: Preset, names: tuple[str, ...]) -> Parts:
@@ -76,13 +85,19 @@ def _asked(preset: Preset, names: tuple[str, ...]) -> Parts:
     for table in parts:
         table[1:] -= table[0]
     parts[0][0][~exists] = -np.inf
-    return Parts(*(np.ascontiguousarray(table) for table in parts))
+    return _parts(*parts)
+
+
+def _parts(*tables: Floats) -> Parts:
+    """The tables of rewards, landing and terminal rewards, [1 + C, ...] each, and where there is anything in them."""
+    pays = np.stack([table.reshape(len(table), -1).any(axis=1) for table in tables])
+    return Parts(*(np.ascontiguousarray(table) for table in tables), pays=pays)
 
 
 def _check_linear(preset: Preset, names: tuple[str, ...], costs: Floats, parts: Parts) -> None:
     """An error if what an item with these costs [C] pays does not follow from what they pay one by one."""
     m = preset.replace(**dict(zip(names, costs.tolist(), strict=True))).system.mechanics
-    for table, part in zip((m.reward, m.landing, m.terminal), parts, strict=True):
+    for table, part in zip((m.reward, m.landing, m.terminal), parts[:3], strict=True):
         told = part[0] + np.tensordot(costs, part[1:], 1)
         finite = np.isfinite(table)
         scale = 1e-9 * (1 + float(np.abs(table[finite]).max(initial=0)))

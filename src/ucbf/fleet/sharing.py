@@ -112,9 +112,11 @@ def _used(fleet: Fleet, c: int) -> Floats:
     """[N, S] how much of what cost c is paid for every item uses from every first state on."""
     only = np.zeros((len(fleet), len(fleet.names)))
     only[:, c] = -1  # what is paid counts as negative
-    parts = kernels.Parts(*(np.where(np.isfinite(table), table, 0) for table in fleet.parts))
-    for table in parts:
+    *tables, pays = fleet.parts
+    tables = [np.where(np.isfinite(table), table, 0) for table in tables]
+    for table in tables:
         table[0] = 0
+    parts = kernels.Parts(*tables, pays=pays)
     policies, value = fleet.policies, np.zeros((len(fleet), fleet.system.n_states))
 
     def follow(items: Ints) -> Ints:

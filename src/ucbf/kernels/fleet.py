@@ -22,6 +22,7 @@ class Parts(NamedTuple):
     reward: Floats  # [1 + C, P, S, A]; the first is -inf where the action does not exist, the others are 0 there
     landing: Floats  # [1 + C, D, Z]
     terminal: Floats  # [1 + C, S]
+    pays: NDArray[np.bool_]  # [3, 1 + C] whether a cost is paid as part of the reward, on landing, at the end
 
 
 @compiled
@@ -106,16 +107,17 @@ def weigh(parts: Parts, costs: Floats, i: int, m: Mechanics) -> None:
             m.landing[h, z] = parts.landing[0, h, z]
     for s in range(S):
         m.terminal[s] = parts.terminal[0, s]
-    for c in range(costs.shape[1]):
-        for h in range(P):
+    for c in range(1, parts.pays.shape[1]):
+        cost = costs[i, c - 1]
+        for h in range(P if parts.pays[0, c] else 0):
             for s in range(S):
                 for a in range(A):
-                    m.reward[h, s, a] += costs[i, c] * parts.reward[c + 1, h, s, a]
-        for h in range(D):
+                    m.reward[h, s, a] += cost * parts.reward[c, h, s, a]
+        for h in range(D if parts.pays[1, c] else 0):
             for z in range(Z):
-                m.landing[h, z] += costs[i, c] * parts.landing[c + 1, h, z]
-        for s in range(S):
-            m.terminal[s] += costs[i, c] * parts.terminal[c + 1, s]
+                m.landing[h, z] += cost * parts.landing[c, h, z]
+        for s in range(S if parts.pays[2, c] else 0):
+            m.terminal[s] += cost * parts.terminal[c, s]
 
 
 @compiled
@@ -251,14 +253,17 @@ def place_rows(
     """
     k, least = 0, np.rint(ends[0] / unit)
     for i in range(len(items)):
+        h, before = 0, monday
         for r in range(begins[items[i]], begins[items[i] + 1]):
-            which[k], step[k] = i, (day[r] - monday) % H
+            h = h + 1 if day[r] == before + 1 and h + 1 < H else (day[r] - monday) % H  # divisions take long
+            before = day[r]
+            which[k], step[k] = i, h
             j[k] = first + slope * int(np.rint(min(max(amount[r], ends[0]), ends[1]) / unit) - least)
             k += 1
 
 
 @compiled
 def count_items(counts: Floats, L: int, items: Ints, h: Ints, j: Ints) -> None:
-    """Count disturbances j [n] of steps h [n] of items [n]; counts: [N L, R]."""
+    """Count disturbances j [n] of steps h [n] of items [n]; counts: [N L, R], L being 1 or the number of steps."""
     for k in range(len(items)):
-        counts[items[k] * L + h[k] % L, j[k]] += 1
+        counts[items[k] * L + min(h[k], L - 1), j[k]] += 1
