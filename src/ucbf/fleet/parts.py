@@ -97,7 +97,7 @@ def _parts(*tables: Floats) -> Parts:
 def _check_linear(preset: Preset, names: tuple[str, ...], costs: Floats, parts: Parts) -> None:
     """An error if what an item with these costs [C] pays does not follow from what they pay one by one."""
     m = preset.replace(**dict(zip(names, costs.tolist(), strict=True))).system.mechanics
-    for table, part in zip((m.reward, m.landing, m.terminal), parts[:3], strict=True):
+    for table, part in zip((m.reward, m.landing, m.terminal), parts.tables, strict=True):
         told = part[0] + np.tensordot(costs, part[1:], 1)
         finite = np.isfinite(table)
         scale = 1e-9 * (1 + float(np.abs(table[finite]).max(initial=0)))

@@ -112,11 +112,10 @@ def _used(fleet: Fleet, c: int) -> Floats:
     """[N, S] how much of what cost c is paid for every item uses from every first state on."""
     only = np.zeros((len(fleet), len(fleet.names)))
     only[:, c] = -1  # what is paid counts as negative
-    *tables, pays = fleet.parts
-    tables = [np.where(np.isfinite(table), table, 0) for table in tables]
+    tables = [np.where(np.isfinite(table), table, 0) for table in fleet.parts.tables]
     for table in tables:
         table[0] = 0
-    parts = kernels.Parts(*tables, pays=pays)
+    parts = kernels.Parts(*tables, pays=fleet.parts.pays)
     policies, value = fleet.policies, np.zeros((len(fleet), fleet.system.n_states))
 
     def follow(items: Ints) -> Ints:

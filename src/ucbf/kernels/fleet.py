@@ -24,6 +24,11 @@ class Parts(NamedTuple):
     terminal: Floats  # [1 + C, S]
     pays: NDArray[np.bool_]  # [3, 1 + C] whether a cost is paid as part of the reward, on landing, at the end
 
+    @property
+    def tables(self) -> tuple[Floats, Floats, Floats]:
+        """The three tables."""
+        return self.reward, self.landing, self.terminal
+
 
 @compiled
 def plan_items(
