@@ -88,10 +88,11 @@ def _asked(preset: Preset, names: tuple[str, ...]) -> Parts:
     return _parts(*parts)
 
 
-def _parts(*tables: Floats) -> Parts:
-    """The tables of rewards, landing and terminal rewards, [1 + C, ...] each, and where there is anything in them."""
+def _parts(reward: Floats, landing: Floats, terminal: Floats) -> Parts:
+    """The tables, [1 + C, ...] each, and where there is anything in them."""
+    tables = reward, landing, terminal = tuple(map(np.ascontiguousarray, (reward, landing, terminal)))
     pays = np.stack([table.reshape(len(table), -1).any(axis=1) for table in tables])
-    return Parts(*(np.ascontiguousarray(table) for table in tables), pays=pays)
+    return Parts(reward, landing, terminal, pays)
 
 
 def _check_linear(preset: Preset, names: tuple[str, ...], costs: Floats, parts: Parts) -> None:

@@ -115,7 +115,8 @@ def _used(fleet: Fleet, c: int) -> Floats:
     tables = [np.where(np.isfinite(table), table, 0) for table in fleet.parts.tables]
     for table in tables:
         table[0] = 0
-    parts = kernels.Parts(*tables, pays=fleet.parts.pays)
+    reward, landing, terminal = tables
+    parts = kernels.Parts(reward, landing, terminal, fleet.parts.pays)
     policies, value = fleet.policies, np.zeros((len(fleet), fleet.system.n_states))
 
     def follow(items: Ints) -> Ints:
