@@ -18,8 +18,10 @@ from ucbf.advice.page import summary
 from ucbf.advice.recency import _log_probability, chosen_recency, given_recency
 from ucbf.advice.resampling import resampled_distribution
 from ucbf.advice.sections import data_lines, judgement_on, parameter_lines
+from ucbf.advice.service import service_in, service_of
 from ucbf.advice.training import Training, empirical_shares
 from ucbf.data.outliers import outliers
+from ucbf.laws.recent import best_half_life
 from ucbf.systems import Inventory, Queue, Reservoir
 from ucbf.wording import show_number
 
@@ -355,10 +357,11 @@ def test_what_was_rounded_is_counted_on_the_page():
     found.learned = episodes
     found.rounded = ucbf.Advice.rounded.fget(found)
     assert found.rounded == 2
-    assert "2 values rounded to multiples of 2." in data_lines(found)
+    assert "2 values rounded to multiples of 2." in data_lines(found, None)
+    assert "multiples of 2, which was chosen to be quick: unit=1, or --unit 1" in str(data_lines(found, {"price"}))
     found.preset.unit = 1
     found.rounded = ucbf.Advice.rounded.fget(found)
-    assert "rounded" not in str(data_lines(found))
+    assert "rounded" not in str(data_lines(found, None))
 
 
 def test_parameters_are_told_from_what_is_assumed():
@@ -484,6 +487,39 @@ def test_a_level_that_fell_makes_the_past_count_less_and_a_steady_one_does_not()
     assert alike.certificate is not None
     with pytest.raises(ValueError, match="half_life is -1"):
         ucbf.learn(shop, fell, half_life=-1)
+
+
+def test_forgetting_has_to_be_worth_it_by_hand():
+    lives = np.array([np.inf, 8.0, 4.0])
+    # Few predictions: 3 nats are needed. 500: 0.02 for each, which is 10.
+    for predictions, ahead, taken in ((50, 2.9, 0), (50, 3.1, 1), (500, 9.9, 0), (500, 10.1, 1)):
+        assert best_half_life(lives, np.array([-100.0, -100 + ahead, -101]), predictions) == taken
+    assert best_half_life(lives[1:], np.array([-5.0, -4.9]), 50) == 1  # where nothing is kept for ever
+    scores = np.array([[-9.0, -5, -8], [-9, -9, -1]])
+    assert best_half_life(lives, scores, [10, 10]).tolist() == [1, 2]
+
+
+def test_what_was_judged_is_said_where_it_is_not_what_is_advised():
+    found = ucbf.learn(Inventory(capacity=60, max_demand=45), weeks_of([40] * 10 + [10] * 16))
+    assert "The policy that was judged had" not in ucbf.advice.summary(found)
+    found.judged.training.recency = given_recency(np.inf)
+    assert "The policy that was judged had all episodes count alike" in ucbf.advice.summary(found)
+    found.judged.training.recency = given_recency(16.0)
+    assert "The policy that was judged had a half-life of 16 episodes" in ucbf.advice.summary(found)
+
+
+def test_the_service_of_what_was_judged_by_hand():
+    # Two weeks of two days are learned from, two judge: 3, 1 and 5, 0 were asked for; it orders up to 4 every day.
+    episodes = weeks([[2, 2], [2, 2], [3, 1], [5, 0]], 2)
+    shop = Inventory(horizon=2, capacity=8, max_demand=6, unit=1)
+    training = Training(shop, episodes, 0.5, False, None)
+    policy = ucbf.Policy(shop.system, np.tile(np.maximum(4 - np.arange(9), 0), (2, 1)))
+    run = ucbf.replay(policy, training.disturbances[2:], start=0)
+    service = service_in(run, training)
+    assert service.met == pytest.approx(8 / 9)  # 3 + 1 + 4 + 0 of 9
+    assert service.without_stock_out == 3 / 4
+    assert str(service) == "88.9% of the demand was met at once; in 75.0% of the steps all of it."
+    assert service_of(np.zeros(3), np.zeros(3)).met == 1
 
 
 def test_the_score_is_that_of_student_by_hand():

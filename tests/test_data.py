@@ -108,7 +108,7 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("date,units\n2024-01-01,3\n2024-01-02,-4\n", "row 3, column 'units': -4 is below 0"),
         ("date,units\n2024-01-01,3\n2024-01-02,four\n", "row 3, column 'units': 'four' is not a number"),
         (
-            "date;units\n2024-01-01;3,5\n2024-01-02;4,5\n",
+            "date;units\n2024-01-01;3,5\n2024-01-02;4.5\n",
             "row 2, column 'units': '3,5' is not a number; write numbers with a decimal point",
         ),
         ("date,units\n2024-01-01,3\n02/01/2024,4\n", "row 3, column 'date': '02/01/2024' is not a date like the first"),
@@ -132,7 +132,7 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("date;use;count\n2024-01-01;1,5;1\n2024-01-02;2,5;2\n", "which column\\? .* are 'use', 'count'"),
         ("date;use;count\n2024-01-01;5%;1\n2024-01-02;-;2\n", "which column\\? .* are 'use', 'count'"),
         ("date;use;count\n2024-01-01;;1\n2024-01-02;1 000;2\n", "which column\\? .* are 'use', 'count'"),
-        ("date;use;shop\n2024-01-01;1,5;A\n2024-01-02;2,5;B\n", "row 2, column 'use': '1,5' is not a number; write"),
+        ("date;use;shop\n2024-01-01;1,5;A\n2024-01-02;2,5e1;B\n", "row 2, column 'use': '1,5' is not a number; write"),
         ("a,b\n1,2\n3,4\n", "which column\\? Those with numbers are 'a', 'b'"),
         ("date,name,where\n2024-01-01,x,y\n2024-01-02,y,z\n", "no column holds numbers; there are 'name', 'where'"),
         ("date,units\n2024-01-01 00:00,3\n2024-01-01 00:07,4\n", "rows are 0:07:00 apart"),
@@ -162,7 +162,7 @@ def test_wrong_columns_missing_files_and_too_few_rows(tmp_path):
         data.read_series(path, time="when")
     with pytest.raises(UserError, match="there is no file"):
         data.read_series(tmp_path / "none.csv")
-    with pytest.raises(UserError, match="28 rows make 1 whole episodes of 24 steps; at least 2 are needed"):
+    with pytest.raises(UserError, match="28 rows make 1 whole episode of 24 steps; at least 2 are needed"):
         data.episodes(data.read_series(path), 24)
     broken = tmp_path / "x.parquet"
     broken.write_bytes(b"PAR1 not really")

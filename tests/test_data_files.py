@@ -208,6 +208,30 @@ def test_points_that_are_plainly_decimal_are_read_beside_semicolons(tmp_path, ce
     assert read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells)).values.tolist() == list(map(float, cells))
 
 
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (("21,5", "7", "-0,25"), [21.5, 7, -0.25]),
+        (("1.234,5", "1.500", "2,25"), [1234.5, 1500, 2.25]),
+        (("1.234,500", "2.000.000", "3"), [1234.5, 2e6, 3]),
+        (("0,125", "1,250", "3"), [0.125, 1.25, 3]),
+    ],
+)
+@pytest.mark.parametrize("between", [";", "\t"])
+def test_decimal_commas_are_read_where_no_comma_separates_cells_and_it_is_said(tmp_path, cells, values, between):
+    series = read(tmp_path, f"x{between}y\n" + "".join(f"{each}{between}a\n" for each in cells))
+    assert series.values.tolist() == values
+    assert series.notes == ("Commas were read as decimal points.",)
+
+
+def test_commas_that_may_separate_thousands_are_refused(tmp_path):
+    with pytest.raises(UserError, match="row 3, column 'x': 1,500 may mean 1500, .* as 1,5000"):
+        read(tmp_path, "x;y\n950;a\n1,500;a\n12;a\n")
+    for cells in (("1,5", "1.5"), ("1,234,567", "3"), ("1,5", "2,5e3"), ("12.34,5", "1")):
+        with pytest.raises(UserError, match="is not a number; write numbers with a decimal point"):
+            read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells), column="x")
+
+
 def test_a_format_of_ones_own_may_have_a_zone_and_names(tmp_path):
     lines = "t;x\nMon 01-Jan-24 00h;3\nMon 01-Jan-24 01h;4\n"
     assert read(tmp_path, lines, date_format="%a %d-%b-%y %Hh").times[1] == datetime(2024, 1, 1, 1)

@@ -36,8 +36,8 @@ def shop_file(folder, n=7, seed=0, days=84):
     return demand, costs
 
 
-def learned(folder, **given):
-    counted = ucbf.learn_fleet(SHOP, folder / "demand.parquet", folder / "out", folder / "items.parquet", **given)
+def learned(folder, shop=SHOP, **given):
+    counted = ucbf.learn_fleet(shop, folder / "demand.parquet", folder / "out", folder / "items.parquet", **given)
     return counted, pq.read_table(list((folder / "out").glob("*.parquet"))).sort_by("item").to_pylist()
 
 
@@ -95,8 +95,8 @@ def test_what_looks_wrong_is_noted_and_what_cannot_be_used_is_refused(tmp_path):
     assert notes["changed"].startswith("its demand rose from 1.4")
     assert notes["disordered"].startswith("refused: its days are not in order")
     assert notes["few"] == "learned from 20 days: take it as a first guess"
-    assert notes["gap"] == "1 days are missing"
-    assert notes["huge"].startswith("refused: a demand outside 0..6")
+    assert notes["gap"] == "missing: 1 day"
+    assert notes["huge"].startswith("refused: its largest demand is ")
     assert notes["ok"] is None
     assert notes["unpriced"].startswith("refused: no costs")
     assert [row["item"] for row in rows if row["action"] is None] == ["disordered", "huge", "unpriced"]
@@ -258,6 +258,30 @@ def test_gain_is_what_a_plan_for_the_mean_would_lose(tmp_path):
         assert row["lost_at_most"] == pytest.approx(agent.certificate(0.1, "bernstein").gap[0])
 
 
+@pytest.mark.parametrize("discount", [1.0, 0.97])
+def test_without_an_end_gain_is_what_a_plan_for_the_mean_would_lose_in_the_long_run(tmp_path, discount):
+    demand, costs = shop_file(tmp_path, n=3, days=91)
+    costs["holding"] = np.array([0.3, 0.7, 0.5])
+    pq.write_table(pa.table({"item": list(demand), **costs}), tmp_path / "items.parquet")
+    store = SHOP.replace(horizon=None, period=7, discount=discount, order_cost=2)
+    _, rows = learned(tmp_path, store)
+    for i, row in enumerate(rows):
+        shop = store.replace(**{name: float(values[i]) for name, values in costs.items()})
+        agent = ucbf.UCBVIf(shop.system)
+        agent.warm_start(-demand[row["item"]].reshape(-1, 7))
+        law = agent.law
+        means = np.rint(law.pmf @ law.values).astype(int)
+        certain = ucbf.World(shop.system, ucbf.Disturbance(np.eye(7)[means + 6], low=-6))
+        world, simple = ucbf.World(shop.system, law, start=0), ucbf.optimal(certain).policy
+        if discount == 1:
+            best, other = ucbf.optimal(world).gain, ucbf.planning.gain(world, simple)
+        else:
+            best, other = ucbf.optimal(world).v[0, 0], ucbf.evaluate(world, simple)[0, 0]
+        assert row["expected"] == pytest.approx(best, abs=1e-6)
+        assert row["gain"] == pytest.approx(best - other, abs=1e-6)
+        assert row["gain"] > 0
+
+
 def test_pipelines_are_learned_from_files_too(tmp_path):
     shop_file(tmp_path, n=2)
     shop = ucbf.systems.Inventory(capacity=6, max_order=3, max_demand=6, lead_time=2, horizon=None)
@@ -295,7 +319,7 @@ def test_the_command_with_files_of_text(tmp_path):
     assert "Those that gain most" in page
     assert "sku3" in page
     assert "http" not in page
-    _, rows = learned(tmp_path)
+    _, rows = learned(tmp_path, SHOP.replace(horizon=None, period=7))  # weeks follow each other
     assert pq.read_table(list(out.glob("*.parquet"))).sort_by("item").to_pylist() == rows
     assert "without a column of items" in run("learn", "inventory", *flags[:2], *flags[4:], *sizes, check=False).stderr
     assert "give their file (--items)" in run("learn", "inventory", *flags[:2], "--jobs", 2, check=False).stderr

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from ucbf.advice.fleet_page import fleet_html, fleet_markdown, fleet_page
+from ucbf.systems import Inventory
 
 
 def plans(n=25):
@@ -20,7 +21,7 @@ def plans(n=25):
 
 
 def test_those_that_are_refused_come_first_and_those_that_gain_most_next():
-    told = fleet_page("demand.parquet", plans(), ["all of it"])
+    told = fleet_page("demand.parquet", plans(), ["all of it"], Inventory())
     assert told.verdict == "25 items: 24 with a plan, 1 refused; 2 with a note."
     assert [row[0] for row in told.odd.rows] == ["sku4", "sku3"]
     assert sorted(told.kinds.rows) == [["demand rose", "1"], ["refused: no costs", "1"]]
@@ -31,7 +32,7 @@ def test_those_that_are_refused_come_first_and_those_that_gain_most_next():
 
 
 def test_markdown_and_html_say_the_same():
-    told = fleet_page("demand.parquet", plans(), ["all of it"])
+    told = fleet_page("demand.parquet", plans(), ["all of it"], Inventory())
     text, page = fleet_markdown(told), fleet_html(told)
     assert "| a/b<c> | 84 |" in text
     assert "a|b&lt;c&gt;" in page
@@ -42,6 +43,6 @@ def test_markdown_and_html_say_the_same():
 
 
 def test_a_fleet_without_notes():
-    told = fleet_page("x", plans().slice(5, 3), [])
+    told = fleet_page("x", plans().slice(5, 3), [], Inventory())
     assert "Read this first" not in fleet_markdown(told)
     assert "Nothing looks wrong" in fleet_html(told)

@@ -54,7 +54,8 @@ def test_a_forecast_of_the_users_own_is_planned_with_and_judged(levels):
     off = np.abs(came[28:] - forecast[28:]).mean()
     usual = np.abs(came[28:] - came[:28].mean(axis=0)).mean()
     said = (
-        f"In the 12 episodes that followed the forecast was off by {off:.3g} a step, on average, and the mean of each"
+        "The forecast is better than the mean of each step: "
+        f"in the 12 episodes that followed the forecast was off by {off:.3g} a step, on average, and the mean of each"
     )
     assert f"{said} step of the past by {usual:.3g}." in done.stdout
     assert "without the forecast" in done.stdout
@@ -218,6 +219,43 @@ def test_a_step_that_is_always_promoted_gets_its_own_mean():
     found = advice.promotions(weeks, promoted, train=1)
     assert found.uplift == pytest.approx(4 / 3)
     np.testing.assert_allclose(found.profiles[:, 1], 12)
+
+
+def test_promotions_are_learned_again_from_the_whole_series(tmp_path):
+    # A promotion does nothing in the first part of the series, which is judged, and trebles the demand after it.
+    marks, later = np.arange(N) % 5 == 0, np.arange(N) >= 0.7 * N
+    units = np.where(marks & later, 30, 10) + np.arange(N) % 2
+    write(tmp_path / "demand.csv", "date,units,promo", dates(), units, marks * 1)
+    done = run("--column", "units", "--promotions", "promo", "--no-pictures", "--unit", 1, cwd=tmp_path)
+    assert "The policy that was judged had 1, from" in done.stdout
+    # 56 promoted steps, 17 of them later: (39 * 10.5 + 17 * 30.5) / (56 * 10.5) = 1.58, of which 56 / 61 are believed
+    seen = (units[marks].sum()) / sum(units[~marks & (np.arange(N) % 7 == h)].mean() for h in np.flatnonzero(marks) % 7)
+    assert f"{seen:.3g} was seen in 56 steps" in done.stdout
+    assert f"multiplies the demand by {1 + (seen - 1) * 56 / 61:.3g}" in done.stdout
+    episodes = data.episodes(data.read_series(tmp_path / "demand.csv", "units"), 7)
+    plain, lifted = ([{"profile": (x,) * 7}] * 40 for x in (10.0, 20.0))
+    shop = Inventory(capacity=42, max_demand=31)
+    found = ucbf.learn(shop, episodes, changes=plain, relearned=lifted, ongoing=True)
+    same, final = (ucbf.learn(shop, episodes, changes=each, ongoing=True) for each in (plain, lifted))
+    np.testing.assert_array_equal(found.rewards["learned"], same.rewards["learned"])
+    np.testing.assert_array_equal(found.policy.actions, final.policy.actions)
+    with pytest.raises(ValueError, match="relearned has 3 entries"):
+        ucbf.learn(shop, episodes, changes=plain, relearned=plain[:3])
+
+
+def test_a_column_that_is_the_other_way_round_is_asked_about_first(tmp_path):
+    demand = np.random.default_rng(0).poisson(6, N)
+    sold_out = demand > 9
+    for name, cells in (("other", sold_out * 1), ("blank", np.where(np.arange(N) == 5, "", (~sold_out) * 1))):
+        write(tmp_path / f"{name}.csv", "date,units,in_stock", dates(), np.minimum(demand, 9), cells)
+    flags = ["--column", "units", "--in-stock", "in_stock", "--no-pictures", *SHOP]
+    done = commands.ucbf("learn", "inventory", "--demand", "other.csv", *flags, cwd=tmp_path)
+    first = done.stdout.split("## Read this first\n\n- ")[1]
+    assert first.startswith(
+        f"{1 - sold_out.mean():.0%} of the steps were sold out, by column 'in_stock': is it the other"
+    )
+    refused = commands.ucbf("learn", "inventory", "--demand", "blank.csv", *flags, cwd=tmp_path, check=False)
+    assert "row 7, column 'in_stock': the cell is empty, and others say 0 or no" in refused.stderr
 
 
 def test_marks_are_read_in_many_ways_and_gaps_have_none(tmp_path):

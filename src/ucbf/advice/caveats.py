@@ -15,6 +15,7 @@ from ucbf.wording import show_count, show_number
 
 VERY_SURE = 0.99  # confidence of the interval around the expected reward
 SHOWN = 5  # outliers that are named one by one
+MATTERS = 0.05  # of the standard deviation of the rewards of episodes: a smaller difference is not worth a caveat
 
 
 def find_caveats(advice: Advice) -> list[str]:
@@ -54,7 +55,7 @@ def _better_rule(advice: Advice) -> str:
             f"{show_number(-rule['low'])}).{others} Use the rule unless you know why."
         )
     going_on = rows[STILL_LEARNING]
-    if going_on["high"] < 0:
+    if going_on["high"] < 0 and -going_on["ahead"] > MATTERS * advice.rewards[LEARNED].std():
         return (
             "A policy that went on learning did better in the episodes that followed: "
             f"{show_number(going_on['reward'])} an episode, against {show_number(ours)} "
@@ -109,10 +110,11 @@ def _changed_amounts(advice: Advice) -> str:
     if not found.significant:
         return ""
     if advice.has_forecast:
+        spread = float(before.values.std())
+        then, now = (_beside_expected(float(part.values.mean()), spread) for part in (before, after))
         return (
-            f"The {name} was {show_number(float(before.values.mean()))} above what was expected, on average, in the "
-            f"episodes that were learned from, and {show_number(float(after.values.mean()))} in those that followed: "
-            "that is more than chance. Correct the forecast, or learn again often."
+            f"On average the {name} was {then} in the episodes that were learned from, and {now} in those that "
+            "followed: that is more than chance. Correct the forecast, or learn again often."
         )
     way = "higher" if found.share > 0 else "lower"
     by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
@@ -124,6 +126,13 @@ def _changed_amounts(advice: Advice) -> str:
             else "from both, what is recent counting more. Learn again often."
         )
     )
+
+
+def _beside_expected(more: float, spread: float) -> str:
+    """How far a mean is from what was expected; next to nothing, beside the spread, is called so."""
+    if abs(more) < 0.005 * spread:
+        return "as expected"
+    return f"{show_number(abs(more))} {'above' if more > 0 else 'below'} what was expected"
 
 
 def _trend(advice: Advice) -> str:

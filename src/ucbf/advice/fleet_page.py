@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from ucbf.advice.page import rendered
 from ucbf.reports import markdown_table
+from ucbf.systems.base import Preset
 from ucbf.wording import show_count
 
 SHOWN = 20  # items in a table of the page
@@ -22,7 +24,7 @@ KINDS = {  # what stands in a note, and what it is called where notes are counte
     " rose ": "demand rose",
     " fell ": "demand fell",
     "learned from": "few days",
-    "are missing": "days are missing",
+    "missing: ": "days are missing",
 }
 
 
@@ -57,11 +59,14 @@ class FleetPage:
     nothing: str = "Nothing looks wrong with the rows of any item."
 
 
-def fleet_page(source: str, plans: Any, done: Sequence[str]) -> FleetPage:
+def fleet_page(source: str, plans: Any, done: Sequence[str], preset: Preset) -> FleetPage:
     """What is said of a table of plans, of which it needs ``COLUMNS``.
 
-    done: sentences on what was done
+    done: sentences on what was done; preset: what all items have in common
     """
+    average = preset.horizon is None and preset.discount == 1
+    span = f"a {preset.step_name}" if average else "an episode"
+    begins = "in the long run" if average else "from no stock on"
     notes = pc.fill_null(plans["note"], "")
     noted, bad = pc.is_valid(plans["note"]), pc.starts_with(notes, "refused")
     odd = pa.concat_tables([plans.filter(bad), plans.filter(pc.and_(noted, pc.invert(bad)))])  # refused ones first
@@ -77,14 +82,13 @@ def fleet_page(source: str, plans: Any, done: Sequence[str]) -> FleetPage:
         (
             Section(
                 "Those that gain most",
-                "Gain is how much more an episode is expected to bring than under a plan that believes that the mean "
-                f"comes every day: {0.0 if total is None else total:,.5g} in all, of {show_count(gained, 'item')}.",
+                f"Gain is how much more is expected of {span} than under a plan that believes that the mean comes "
+                f"every day: {0.0 if total is None else total:,.5g} in all, of {show_count(gained, 'item')}.",
                 _shown(_largest(plans, "gain")),
             ),
             Section(
                 "Those that bring most",
-                "Expected is the reward that is expected of an episode that begins with no stock, if demand stays as "
-                "it was.",
+                f"Expected is the reward that is expected of {span}, {begins}, if demand stays as it was.",
                 _shown(_largest(plans, "expected")),
             ),
         ),
@@ -139,5 +143,5 @@ def _kind(note: str) -> str:
     """A note without what differs from item to item."""
     for part, kind in KINDS.items():
         if part in note:
-            return kind or note.split(";")[0].split(" outside ")[0]
+            return kind or re.sub(r"-?\d[\d.,e+-]*\d|-?\d", "...", note.split(";")[0])
     return note

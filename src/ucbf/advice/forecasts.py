@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ucbf.advice.judging import half_interval
 from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.wording import show_count, show_number
+
+Floats = NDArray[np.float64]
+
+
+def absolute_errors(advice: Advice) -> tuple[Floats, Floats]:
+    """[K] the mean in each test episode: of the forecast, and of the mean of every step of the past."""
+    training = advice.judged.training
+    means = training.profiles_of(np.arange(len(advice.training)))
+    usual = np.array([means[kind] for kind in advice.test.kinds])
+    errors = np.abs(advice.errors[1].values), np.abs(advice.test.values - usual)
+    return errors[0].mean(axis=1), errors[1].mean(axis=1)
 
 
 def mean_absolute_errors(advice: Advice) -> tuple[float, float]:
     """In the test episodes: of the forecast, and of the mean of every step of the past; nan where nothing followed."""
     if not len(advice.test):
         return np.nan, np.nan
-    training = advice.judged.training
-    means = training.profiles_of(np.arange(len(advice.training)))
-    usual = np.array([means[kind] for kind in advice.test.kinds])
-    return float(np.abs(advice.errors[1].values).mean()), float(np.abs(advice.test.values - usual).mean())
+    forecast, means = absolute_errors(advice)
+    return float(forecast.mean()), float(means.mean())
 
 
 def quantile_remark(advice: Advice, names: str) -> Remark:
@@ -34,14 +45,19 @@ def quantile_remark(advice: Advice, names: str) -> Remark:
 
 
 def forecast_remark(advice: Advice) -> Remark:
-    """How good the forecast is, with the caveats if the means of the past are better."""
-    forecast, means = mean_absolute_errors(advice)
-    if np.isnan(forecast):
+    """How good the forecast is, with the caveats if the means of the past are better by more than chance."""
+    if not len(advice.test):
         return Remark("How good the forecast is was not judged: all episodes were learned from.", first=True)
+    forecast, means = absolute_errors(advice)
+    more = forecast - means
     compared = (
-        f"In the {show_count(len(advice.test), 'episode')} that followed the forecast was off by "
-        f"{show_number(forecast)} a step, on average, and the mean of each step of the past by {show_number(means)}."
+        f"in the {show_count(len(advice.test), 'episode')} that followed the forecast was off by "
+        f"{show_number(float(forecast.mean()))} a step, on average, and the mean of each step of the past by "
+        f"{show_number(float(means.mean()))}."
     )
-    if forecast <= means:
-        return Remark(compared)
-    return Remark(f"The forecast is worse than the mean of each step: {compared[0].lower()}{compared[1:]}", first=True)
+    reach = half_interval(more)
+    if more.mean() > reach:
+        return Remark(f"The forecast is worse than the mean of each step: {compared}", first=True)
+    if more.mean() > -reach:
+        return Remark(f"The forecast cannot be told apart from the mean of each step: {compared}")
+    return Remark(f"The forecast is better than the mean of each step: {compared}")

@@ -14,6 +14,7 @@ from ucbf.advice.regimes import RegimeAdvice
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.model_check import ModelWarning
 from ucbf.playing import Player, replay
+from ucbf.run import Run
 
 LEARNED, STILL_LEARNING, BY_LEVEL = "learned", "still learning", "by the level of the last steps"
 NOT_RULES = (LEARNED, STILL_LEARNING, BY_LEVEL)
@@ -27,25 +28,25 @@ def judged_policies(planner: Planner) -> list[str]:
     return [LEARNED, *planner.episode(0).rules, STILL_LEARNING]
 
 
-def judge(planner: Planner, start: int, done: Callable[[], None]) -> Rewards:
-    """The rewards of every policy in the test episodes; empty if there are none.
+def judge(planner: Planner, start: int, done: Callable[[], None]) -> dict[str, Run]:
+    """What came of every policy in the test episodes, by its name; empty if there are none.
 
     start: the first state; done: called after every policy
     """
-    training, rewards = planner.training, {}
+    training, runs = planner.training, {}
     first = len(training.training_episodes)
     if first == len(training.episodes):
         return {}
     for name in judged_policies(planner):
         player = _still_learning(planner, first) if name == STILL_LEARNING else _fixed(planner, first, name)
-        rewards[name] = _rewards_of(player, planner, start)
+        runs[name] = _run_of(player, planner, start)
         done()
-    return rewards
+    return runs
 
 
 def learned_rewards(planner: Planner, start: int) -> NDArray[np.float64]:
     """[K] the rewards of the learned policy in the test episodes."""
-    return _rewards_of(_fixed(planner, len(planner.training.training_episodes), LEARNED), planner, start)
+    return _run_of(_fixed(planner, len(planner.training.training_episodes), LEARNED), planner, start).reward
 
 
 def rewards_by_level(advised: RegimeAdvice, start: int) -> NDArray[np.float64]:
@@ -62,8 +63,8 @@ def rewards_by_level(advised: RegimeAdvice, start: int) -> NDArray[np.float64]:
     ).reward
 
 
-def _rewards_of(player: Callable[[int], Player], planner: Planner, start: int) -> NDArray[np.float64]:
-    """[K] the rewards of a policy in the test episodes."""
+def _run_of(player: Callable[[int], Player], planner: Planner, start: int) -> Run:
+    """What came of a policy in the test episodes."""
     training, first = planner.training, len(planner.training.training_episodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # the page tells it
@@ -72,7 +73,7 @@ def _rewards_of(player: Callable[[int], Player], planner: Planner, start: int) -
             training.disturbances[first:],
             start=start,
             accounts=lambda k: training.preset_of(first + k).system,
-        ).reward
+        )
 
 
 def _fixed(planner: Planner, first: int, name: str) -> Callable[[int], Player]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.advice.judging import BY_LEVEL, judge, judged_policies, learned_rewards, rewards_by_level
+from ucbf.advice.judging import BY_LEVEL, LEARNED, judge, judged_policies, learned_rewards, rewards_by_level
 from ucbf.advice.planner import Planner
 from ucbf.advice.quantiles import Quantiles, QuantileScores, scores
 from ucbf.advice.regimes import advise_by_level, chosen_regimes
 from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
+from ucbf.advice.service import service_in
 from ucbf.advice.training import Training
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
@@ -38,6 +39,7 @@ def learn(
     half_life: float | None = None,
     without: str | None = None,
     quantiles: Quantiles | None = None,
+    relearned: Sequence[dict[str, Any]] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Learn a policy from the first episodes of a series, judge it by the others, and learn again from all of them.
@@ -78,10 +80,15 @@ def learn(
         Of each of the K episodes, known before it, where ``changes`` has the forecast in the middle as the profile.
         They are used if they would have predicted the training episodes better, out of sample, than the errors of that
         one forecast; "with the median only" is compared then. ``Advice.quantile_scores`` has both scores.
+    relearned
+        ``changes`` as they are known after all episodes, for what is learned again from all of them: where they were
+        learned themselves, as what promotions do. The same, if None.
     progress
         Called with (steps of work done, steps of work).
     """
     _check_arguments(preset, episodes, train, changes, half_life)
+    if relearned is not None and (changes is None or len(relearned) != len(changes)):
+        raise ValueError(f"relearned has {len(relearned)} entries; give one for each of those of changes")
     _check_range_and_unit(preset, episodes)
     training = Training(preset, episodes, train, pooled, changes, half_life)
     found = None if quantiles is None else _quantile_scores(training, quantiles, len(episodes))
@@ -91,12 +98,13 @@ def learn(
     begin = _first_state(training.preset_of(0), start)
     whole = training
     if len(training.test_episodes):
-        whole = Training(preset, episodes, 1.0, pooled, changes, half_life, used)
+        whole = Training(preset, episodes, 1.0, pooled, changes if relearned is None else relearned, half_life, used)
     planner = Planner(whole, judged.ongoing) if whole is not training else judged
     work = _Work(progress, resampled_histories(whole))
     if len(training.test_episodes):
         work.total += len(judged_policies(judged))
-    rewards = judge(judged, begin, work.done)
+    runs = judge(judged, begin, work.done)
+    rewards = {name: run.reward for name, run in runs.items()}
     if without is not None and rewards:
         told = [{name: x for name, x in change.items() if name != "profile"} for change in changes or ()]
         blind = Training(preset, episodes, train, pooled, told if any(told) else None, half_life)
@@ -115,6 +123,7 @@ def learn(
         training=training.training_episodes,
         test=training.test_episodes,
         rewards=rewards,
+        service=service_in(runs[LEARNED], training) if runs else None,
         independence=independence(whole.disturbances, whole.episodes.kinds),
         pooled=whole.pooled,
         recency=whole.recency,

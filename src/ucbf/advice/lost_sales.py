@@ -21,14 +21,22 @@ def censored_remark(done: Uncensored, column: str) -> Remark:
             "was taken for the demand, which is too little, and so is what is ordered. Have more in stock for a while, "
             "or check that 1 means in stock.",
             first=True,
+            gravest=True,
         )
     before, after = float(done.sold.mean()), float(done.episodes.values.mean())
+    most = n > MANY_SOLD_OUT * total
     rose = f" ({after / before - 1:+.1%})" if before else ""
     said = (
+        f"{n / total:.0%} of the steps were sold out, by column {column!r}: is it the other way round? 1 must mean "
+        "that the stock lasted. "
+        if most
+        else ""
+    )
+    said += (
         f"{n} of {total} steps were sold out (column {column!r}), so that the demand was at least what was sold. "
         f"It was drawn from what the other steps show, and the mean rose from {show_number(before)} to "
         f"{show_number(after)}{rose}. Rewards of the episodes that followed are of drawn demand, too."
     )
     if kept:
         said += f" {kept} of these steps sold as much as was ever seen; what was sold was kept, which is too little."
-    return Remark(said, first=kept > MANY_UNRESOLVED * n or n > MANY_SOLD_OUT * total)
+    return Remark(said, first=most or kept > MANY_UNRESOLVED * n, gravest=most)

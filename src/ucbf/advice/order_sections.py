@@ -9,7 +9,7 @@ import numpy as np
 from ucbf.advice.caveats import few_episodes
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.ordering import OrderAdvice
-from ucbf.advice.remarks import Remark, assumed_costs, losing_sales
+from ucbf.advice.remarks import Remark, assumed_costs, losing_sales, with_caveats
 from ucbf.advice.sections import (
     Line,
     Rules,
@@ -31,8 +31,9 @@ def order_sections(
     advice: OrderAdvice, given: Collection[str] | None = None, remarks: Iterable[Remark] = ()
 ) -> Sections:
     """What is said of orders. given: the parameters that the user chose; remarks: what is said besides."""
-    remarks = (*losing_sales(advice.shop), *remarks, *assumed_costs(advice.shop, given))
-    caveats = (*_caveats(advice, given), *(remark.text for remark in remarks if remark.first))
+    assumed = assumed_costs(advice.shop, given)
+    remarks = (*losing_sales(advice.shop), *remarks, *assumed)
+    caveats = with_caveats(_caveats(advice, given), remarks)
     return Sections(
         title=f"{advice.shop.kind.capitalize()}: orders from {advice.training.series.source}",
         verdict=verdict_on(advice, len(caveats)),
@@ -43,8 +44,9 @@ def order_sections(
         parameters=parameter_lines(advice, given),
         assumptions=_assumptions(advice),
         source=source_line(advice),
-        data=(*data_lines(advice), *(remark.text for remark in remarks if not remark.first)),
+        data=(*data_lines(advice, given), *(remark.text for remark in remarks if not remark.first)),
         checks=check_lines(advice),
+        assumed=tuple(remark.text for remark in assumed),
     )
 
 

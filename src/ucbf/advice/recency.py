@@ -8,12 +8,13 @@ from math import lgamma, log, pi
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.laws.recent import best_half_life
+
 Floats = NDArray[np.float64]
 HALF_LIVES = (np.inf, 64.0, 32.0, 16.0, 8.0, 4.0, 2.0)  # episodes
 FEWEST = 8  # training episodes: with fewer, all count alike
 MOST_PREDICTED = 200  # episodes, the last ones
 SMALLEST = 1e-6  # variance, as a share of the square of the mean
-BETTER_BY = 3.0  # nats that a half-life must be better than counting all alike, to be taken
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def chosen_recency(amounts: Floats, kinds: tuple[str, ...], pooled: bool | None)
 
     Every episode is predicted from those before it: the amounts of a step around their weighted mean, with the weighted
     distribution of what differed from it, of the step or of all, smoothed. All count alike unless a half-life is better
-    by more than chance would make it.
+    clearly better (:func:`ucbf.laws.recent.best_half_life`).
 
     amounts: [K, H] without outliers, which are nan; kinds: [K]; pooled: whether all steps share one distribution around
     their means; None: as it is decided for few episodes
@@ -56,19 +57,16 @@ def chosen_recency(amounts: Floats, kinds: tuple[str, ...], pooled: bool | None)
     first = max(n // 3, n - MOST_PREDICTED, 3)
     if n < FEWEST:
         return Recency(np.inf, {}, 0)
-    which = np.array(kinds)
-    totals = dict.fromkeys(HALF_LIVES, 0.0)
-    predicted = 0
+    which, totals, predicted = np.array(kinds), np.zeros(len(HALF_LIVES)), 0
     for k in range(first, n):
         alike = np.flatnonzero(which[:k] == which[k])
         if len(alike) < 3:
             continue
         past, ages = amounts[alike], k - alike
-        for half_life in HALF_LIVES:
-            totals[half_life] += _log_probability(past, 0.5 ** (ages / half_life), amounts[k], pooled)
+        totals += [_log_probability(past, 0.5 ** (ages / half_life), amounts[k], pooled) for half_life in HALF_LIVES]
         predicted += int(np.isfinite(amounts[k]).sum())
-    best = max(totals, key=lambda half_life: totals[half_life] + (BETTER_BY if np.isinf(half_life) else 0))
-    return Recency(best, {hl: total / max(predicted, 1) for hl, total in totals.items()}, predicted)
+    best = HALF_LIVES[int(best_half_life(np.array(HALF_LIVES), totals, predicted))]
+    return Recency(best, dict(zip(HALF_LIVES, (totals / max(predicted, 1)).tolist(), strict=True)), predicted)
 
 
 def _log_probability(past: Floats, weights: Floats, came: Floats, pooled: bool | None) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from ucbf.advice.result import Advice
 from ucbf.systems.base import Preset
 from ucbf.systems.inventory import Inventory
 
@@ -15,6 +16,14 @@ class Remark:
 
     text: str
     first: bool = False  # whether it is a caveat, which the page begins with
+    gravest: bool = False  # whether it comes before all others: what was given may be wrong
+
+
+def with_caveats(found: Iterable[str], remarks: Iterable[Remark]) -> tuple[str, ...]:
+    """The caveats of a page: the gravest remarks, what was found, and the other remarks that come first."""
+    first = [remark for remark in remarks if remark.first]
+    before = (remark.text for remark in first if remark.gravest)
+    return (*before, *found, *(remark.text for remark in first if not remark.gravest))
 
 
 def losing_sales(preset: Preset) -> tuple[Remark, ...]:
@@ -33,6 +42,7 @@ def losing_sales(preset: Preset) -> tuple[Remark, ...]:
             f"The price ({price:g}) is {than} the unit cost ({cost:g}): no sale earns anything.{why} Are they of the "
             "same unit, and not exchanged?",
             first=True,
+            gravest=True,
         ),
     )
 
@@ -46,3 +56,19 @@ def assumed_costs(preset: Preset, given: Collection[str] | None) -> tuple[Remark
         return ()
     said = ", ".join(preset.describe(name) for name in assumed)
     return (Remark(f"Assumed, because not given: {said}. Give what it is for you; the policy follows from it.", True),)
+
+
+def binding_capacity(advice: Advice, given: Collection[str] | None) -> tuple[Remark, ...]:
+    """Says that a capacity that nobody gave is used up. given: the parameters that the user chose; None: all were."""
+    if given is None or "capacity" in given or not isinstance(advice.preset, Inventory):
+        return ()
+    tops = [each.policy.states[0] + each.policy.quantities[:, 0].max() for each in advice.by_kind.values()]
+    capacity = advice.preset.capacity
+    if max(tops) < capacity:
+        return ()
+    return (
+        Remark(
+            f"The capacity of {capacity:g}, which was assumed, is used up: with a larger one (capacity=, --capacity) "
+            "the policy may order more at once."
+        ),
+    )

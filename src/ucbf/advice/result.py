@@ -14,6 +14,7 @@ from ucbf.advice.planner import EpisodeAdvice, Planner
 from ucbf.advice.quantiles import QuantileScores
 from ucbf.advice.recency import Recency
 from ucbf.advice.regimes import RegimeAdvice
+from ucbf.advice.service import Service
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.controller import Controller
@@ -31,6 +32,7 @@ class Advice:
     training: Episodes  # from which the policy was learned that was judged
     test: Episodes  # judged by
     rewards: Rewards  # of every policy in the test episodes; empty if there are none
+    service: Service | None  # how the learned policy met the demand in the test episodes, where there is one
     independence: Independence  # of W from step to step, as tested in all episodes
     pooled: bool  # whether all steps share one distribution of W
     recency: Recency  # how much of the past counts

@@ -10,7 +10,7 @@ import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import BY_LEVEL, FEWEST_EPISODES, LEARNED, NOT_RULES
-from ucbf.advice.remarks import Remark, assumed_costs, losing_sales
+from ucbf.advice.remarks import Remark, assumed_costs, binding_capacity, losing_sales, with_caveats
 from ucbf.advice.result import Advice
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
@@ -74,6 +74,12 @@ class Sections:
     source: str  # what was read
     data: tuple[str, ...]  # what was made of it
     checks: tuple[str, ...]  # what was filled in, and what is far from all others
+    assumed: tuple[str, ...] = ()  # those of the caveats that say what was not given: the same for many items
+
+    @property
+    def own_caveats(self) -> tuple[str, ...]:
+        """The other caveats: on the series, and on what was learned from it."""
+        return tuple(text for text in self.caveats if text not in self.assumed)
 
 
 class Judged(Protocol):
@@ -109,8 +115,9 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
     given: the parameters that the user chose; the others are listed as assumed. None: all were chosen
     remarks: what is said besides, with the caveats or with the data
     """
-    remarks = (*losing_sales(advice.preset), *remarks, *assumed_costs(advice.preset, given))
-    caveats = (*find_caveats(advice), *(remark.text for remark in remarks if remark.first))
+    assumed = assumed_costs(advice.preset, given)
+    remarks = (*losing_sales(advice.preset), *remarks, *binding_capacity(advice, given), *assumed)
+    caveats = with_caveats(find_caveats(advice), remarks)
     return Sections(
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
         verdict=verdict_on(advice, len(caveats)),
@@ -121,8 +128,9 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
         parameters=parameter_lines(advice, given),
         assumptions=_assumptions(advice),
         source=source_line(advice),
-        data=(*data_lines(advice), *(remark.text for remark in remarks if not remark.first)),
+        data=(*data_lines(advice, given), *(remark.text for remark in remarks if not remark.first)),
         checks=check_lines(advice),
+        assumed=tuple(remark.text for remark in assumed),
     )
 
 
@@ -139,14 +147,14 @@ def verdict_on(advice: Judged, caveats: int) -> str:
         said = f"Do not use it as it is: {better[0]}, a simple rule, did better in the {n} episodes that followed."
     else:
         said = (
-            f"No simple rule did better in the {n} episodes that followed; "
-            f"{len(worse) or 'none'} of {len(rules)} did worse."
+            f"No simple rule did better than this policy in the {n} episodes that followed, beyond chance; it was "
+            f"ahead of {len(worse) or 'none'} of the {len(rules)}."
         )
     return said + (f" {show_count(caveats, 'thing')} to read first." if caveats else "")
 
 
-def data_lines(advice: Judged) -> tuple[str, ...]:
-    """The rows, how they were cut into episodes, and what was left out or rounded."""
+def data_lines(advice: Judged, given: Collection[str] | None) -> tuple[str, ...]:
+    """The rows, how they were cut into episodes, and what was left out or rounded. given: what the user chose."""
     preset, training, test, series = advice.preset, advice.training, advice.test, advice.training.series
     last = advice.learned.starts[-1]
     said = [
@@ -160,7 +168,9 @@ def data_lines(advice: Judged) -> tuple[str, ...]:
     if training.dropped:
         said.append(f"{show_count(training.dropped, 'row')} at the ends left out.")
     if advice.rounded:
-        said.append(f"{show_count(advice.rounded, 'value')} rounded to multiples of {preset.unit:g}.")
+        was_chosen = given is not None and "unit" not in given
+        finer = ", which was chosen to be quick: unit=1, or --unit 1, counts in ones." if was_chosen else "."
+        said.append(f"{show_count(advice.rounded, 'value')} rounded to multiples of {preset.unit:g}{finer}")
     return (*said, *series.notes)
 
 
@@ -240,6 +250,7 @@ def _worth(advice: Advice) -> tuple[Line, ...]:
             f"{advice.value:.5g} an episode, if the future is like the past."
             + ("" if advice.ongoing else " The rest at the end of an episode is valued as stated, and no further."),
         ),
+        *(() if advice.service is None else (Line("Service in the episodes that followed", str(advice.service)),)),
         Line(f"Estimated loss from not knowing the law of the {amount} any better", lost),
         _proved(advice),
     )
@@ -253,6 +264,8 @@ def _proved(advice: Advice) -> Line:
         if advice.planner.training.quantiles is not None:
             why = "every episode has a law of its own, from the quantiles that were forecast."
         return Line("Proved", f"nothing: {why}")
+    if advice.independence.ok is False:
+        return Line("Proved", "nothing: a proof needs steps that do not depend on each other, and these do.")
     bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
     return Line(
         "Proved, for independent steps",
@@ -261,28 +274,38 @@ def _proved(advice: Advice) -> Line:
     )
 
 
-def _recency(advice: Advice) -> tuple[Line, ...]:
-    """How much of the past counts, and by what score that was chosen."""
-    recency = advice.recency
+def _recency(advice: Advice) -> Iterator[Line]:
+    """How much of the past counts, and by what score that was chosen; what was judged, if that was another."""
+    recency, judged = advice.recency, advice.judged.training.recency
     if not recency.scores:
-        if recency.counts_alike:
-            return ()
-        return (Line("", f"An episode counts half as much as one {recency.half_life:g} later, as was chosen."),)
+        if not recency.counts_alike:
+            yield Line("", f"An episode counts half as much as one {recency.half_life:g} later, as was chosen.")
+        return
     best, alike = recency.scores[recency.half_life], recency.scores[np.inf]
-    score = f"the mean logarithm of the likelihood of {show_count(recency.predicted, 'step')}, each predicted"
+    score = (
+        f"the score is the mean logarithm of the probability density of {show_count(recency.predicted, 'step')}, each "
+        "predicted from the episodes before it"
+    )
     if recency.counts_alike:
         others = max(value for half_life, value in recency.scores.items() if np.isfinite(half_life))
-        return (
-            Line("", f"All episodes count alike: {alike:.3f}, against {others:.3f} for the best of six half-lives; "
-                 f"{score} from the episodes before it."),
-        )  # fmt: skip
-    return (
-        Line(
+        yield Line(
             "",
-            f"What is recent counts more: an episode half as much as one {recency.half_life:g} later. So it was "
-            f"predicted best: {best:.3f}, against {alike:.3f} if all count alike; {score} from the episodes before it.",
-        ),
-    )
+            f"All episodes count alike: that scores {alike:.3f}, and the best of six half-lives {others:.3f}, which is "
+            f"not enough to forget for; {score}.",
+        )
+    else:
+        yield Line(
+            "",
+            f"What is recent counts more: an episode half as much as one {recency.half_life:g} later. That scores "
+            f"{best:.3f}, and {alike:.3f} if all count alike; {score}.",
+        )
+    if judged.half_life != recency.half_life:
+        yield Line(
+            "",
+            "The policy that was judged had "
+            + ("all episodes count alike" if judged.counts_alike else f"a half-life of {judged.half_life:g} episodes")
+            + ", as the episodes that it was learned from asked for.",
+        )
 
 
 def _assumptions(advice: Advice) -> tuple[Line, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ucbf.advice import Remark
+from ucbf.advice import Advice, Remark
 from ucbf.errors import UserError
 from ucbf.systems import Inventory
 
@@ -44,5 +44,23 @@ def inventory_costs(given: dict[str, Any], service_level: float | None) -> tuple
             f"{costs['holding']:g} for each unit left at the end of a step and of {costs['penalty']:.4g} for each that "
             f"is missing, with price and unit cost 0. Rewards here are such costs{units}, and no profits.",
             True,
+        ),
+    )
+
+
+def service_remarks(found: Advice, wanted: float | None) -> tuple[Remark, ...]:
+    """A caveat where the service level that was asked for was missed in the episodes that followed."""
+    came = found.service
+    if wanted is None or came is None:
+        return ()
+    chance = 2 * (wanted * (1 - wanted) / found.test.values.size) ** 0.5
+    if came.without_stock_out >= wanted - chance:
+        return ()
+    return (
+        Remark(
+            f"Asked for was no stock-out in {wanted:.1%} of the steps; in the episodes that followed it was "
+            f"{came.without_stock_out:.1%}, and chance explains no more than {chance:.1%} of the difference. Ask for "
+            "more, or learn again often.",
+            first=True,
         ),
     )

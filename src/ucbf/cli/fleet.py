@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ucbf.advice.fleet_page import COLUMNS, fleet_html, fleet_markdown, fleet_pa
 from ucbf.cli.costs import inventory_costs
 from ucbf.cli.flags import Workers
 from ucbf.cli.interrupts import INTERRUPTED
-from ucbf.cli.items import folder_names
+from ucbf.cli.items import folder_names, learn_items
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Task
 from ucbf.cli.output import write
@@ -30,7 +31,7 @@ from ucbf.systems import Inventory
 
 SUMMARY, PAGE, PAGES = "summary.md", "page.html", "items"
 FITTED = ("unit", "max_demand", "capacity")  # sizes that are chosen by the data of each item, where they are not given
-PLACEHOLDERS = {"capacity": 2.0, "max_demand": 1.0}  # where they are
+BY_THEMSELVES = {"lead_time", "shelf_life", "max_fast"}  # parameters of stores whose states are too many for a table
 UNUSED = ("forecast", "promotions", "in_stock", "available", "time_zone", "date_format", "pictures")
 
 
@@ -55,13 +56,25 @@ def learn_with_costs_of_items(
     columns = Columns(reading.item, *names, forecast=reading.forecast_column)
     fitted = tuple(name for name in FITTED if name not in given)
     try:
-        preset = Inventory(**{**{name: PLACEHOLDERS[name] for name in fitted if name in PLACEHOLDERS}, **given})
-        if only is None:
+        preset = Inventory(
+            **{name: size for name, size in _any_sizes(given).items() if name in fitted}
+            | {name: value for name, value in given.items() if name != "horizon"}
+            | {"horizon": None, "period": given.get("horizon", Inventory.horizon)}  # one week follows another
+        )
+        known = Items.read(items, columns.item, preset)
+        if only is None and (preset.beyond_a_line or BY_THEMSELVES & known.shape.keys()):
+            learn_items(reading, partial(_task_of, known, given, reading, columns), demand, folder)
+        elif only is None:
             _learn_all(preset, fitted, reading, demand, items, columns, folder, workers or Workers())
         else:
             _learn_one(preset, given, reading, demand, items, columns, folder, only)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
+
+
+def _any_sizes(given: dict[str, Any]) -> dict[str, float]:
+    """Sizes that stand where each item gets its own: large enough for an order."""
+    return {"capacity": max(2.0, *(float(given.get(name) or 0) for name in ("pack", "min_order"))), "max_demand": 1.0}
 
 
 def _learn_all(
@@ -109,7 +122,7 @@ def _learn_all(
         "How the plans would have done on days that they were not learned from was not tried; add --only ITEM to the "
         "command for a page on one item that does.",
     ]
-    told = fleet_page(str(demand), pq.read_table(parts, columns=list(COLUMNS)), done)
+    told = fleet_page(str(demand), pq.read_table(parts, columns=list(COLUMNS)), done, preset)
     text = fleet_markdown(told)
     write(folder / PAGE, fleet_html(told).encode())
     write(folder / SUMMARY, text.encode())
@@ -133,19 +146,25 @@ def _learn_one(
     if columns.forecast is not None:
         raise UserError("--only does not know forecasts in a column; leave one of --only and --forecast-column out")
     known = Items.read(items, columns.item, preset)
-    if known.row and only not in known.row:
-        raise UserError(f"{items} has no item {only!r}; give one that it has (--only)")
-    own = {name: float(values[0]) for tables in known.of([only]) for name, values in tables.items()}
+    task = _task_of(known, given, reading, columns, only)
     found = rows_of(demand, columns, only)
     if not len(found):
         raise UserError(f"{demand} has no rows of item {only!r}; give one that it has (--only)")
     source = Table(f"{demand}, item {only!r}", {name: found[name] for name in found.column_names}, range(len(found)))
-    stated = {**given, **{name: int(x) if x.is_integer() else x for name, x in own.items() if np.isfinite(x)}}
-    costs, remarks = inventory_costs(stated, None)
-    named = replace(reading, item=None, time=columns.time, column=columns.amount)
     with progress_bar("steps") as progress:
-        learned, told = Task(Inventory, named, costs, 0, remarks).learn_from(source, None, progress)
+        learned, told = task.learn_from(source, None, progress)
     room = folder / PAGES / folder_names([only])[only]
     names = write_files(room, learned, told, None, reading.pictures is not False)
     print(advice.markdown(told))
     print(f"written to {room}: {', '.join(names)}")
+
+
+def _task_of(known: Items, given: dict[str, Any], reading: Reading, columns: Columns, name: str) -> Task:
+    """What is learned of an item by itself, with its own costs and sizes."""
+    if known.row and name not in known.row:
+        raise UserError(f"the file of items (--items) has no item {name!r}; add a row for it")
+    own = {parameter: float(values[0]) for tables in known.of([name]) for parameter, values in tables.items()}
+    stated = {**given, **{parameter: int(x) if x.is_integer() else x for parameter, x in own.items() if np.isfinite(x)}}
+    costs, remarks = inventory_costs(stated, None)
+    named = replace(reading, item=None, time=columns.time, column=columns.amount)
+    return Task(Inventory, named, costs, 0, remarks)

@@ -7,6 +7,7 @@ or the version have changed, which inputs.json tells. An item whose rows cannot 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Learned, Task
 from ucbf.cli.output import write
 from ucbf.cli.progress import progress_bar
+from ucbf.cli.reading import Reading
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.files import digest
@@ -29,17 +31,20 @@ IRRELEVANT = ("out", "forecast", "config")  # flags that say where something is;
 Row = dict[str, Any]
 
 
-def learn_items(task: Task, source: Path, folder: Path) -> None:
-    """Learn from the rows of each item of a file; write a folder for each, and a table over all."""
-    column = task.reading.item
+def learn_items(reading: Reading, task_of: Callable[[str], Task], source: Path, folder: Path) -> None:
+    """Learn from the rows of each item of a file; write a folder for each, and a table over all.
+
+    task_of: what is learned of an item, by its name; a UserError where that cannot be
+    """
+    column = reading.item
     assert column is not None
     parts = data.split_items(source, column)
-    forecasts = {} if task.reading.forecast is None else data.split_items(task.reading.forecast, column)
+    forecasts = {} if reading.forecast is None else data.split_items(reading.forecast, column)
     folders = {name: folder / safe for name, safe in folder_names(list(parts)).items()}
     rows = []
     with progress_bar("items") as progress:
         for name, part in parts.items():
-            rows.append(_row(task, name, part, forecasts, folders[name]))
+            rows.append(_row(task_of, name, part, forecasts, folders[name]))
             progress(len(rows), len(parts))
     rows.sort(key=_standing_out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,16 +75,17 @@ def folder_names(items: list[str]) -> dict[str, str]:
     return found
 
 
-def _row(task: Task, name: str, part: Table, forecasts: dict[str, Table], folder: Path) -> Row:
+def _row(task_of: Callable[[str], Task], name: str, part: Table, forecasts: dict[str, Table], folder: Path) -> Row:
     """Learn from one item unless that is done; its row of the table."""
-    key = _digest(task, part, forecasts.get(name))
-    known = _finished(folder, key)
-    if known is not None:
-        return known
     n = len(part.rows)
-    for stale in (SUMMARY, INPUTS, MODEL, STORE):  # so that nothing old is followed
-        (folder / stale).unlink(missing_ok=True)
     try:
+        task = task_of(name)
+        key = _digest(task, part, forecasts.get(name))
+        known = _finished(folder, key)
+        if known is not None:
+            return known
+        for stale in (SUMMARY, INPUTS, MODEL, STORE):  # so that nothing old is followed
+            (folder / stale).unlink(missing_ok=True)
         if task.reading.forecast is not None and name not in forecasts:
             raise UserError(f"{task.reading.forecast} has no forecast of item {name!r}; add its rows")
         learned = task.learn_from(part, forecasts.get(name))
@@ -129,7 +135,7 @@ def _digest(task: Task, part: Table, forecast: Table | None) -> str:
 def _cells(name: str, rows: int, status: str) -> Row:
     """The row of an item of which nothing is known but its status."""
     return {"item": name, "rows": rows, "policy": "", "expected_reward": "", "best_rule": "", "learned_ahead": "",
-            "caveats": 0, "gravest_caveat": "", "status": status}  # fmt: skip
+            "caveats": 0, "gravest_caveat": "", "assumed": "", "status": status}  # fmt: skip
 
 
 def _learned_row(name: str, rows: int, learned: Learned) -> Row:
@@ -141,8 +147,9 @@ def _learned_row(name: str, rows: int, learned: Learned) -> Row:
         "policy": "; ".join(str(line) for rules in told.rules[-1:] for line in rules.lines),
         "expected_reward": found.value,
         **best,
-        "caveats": len(told.caveats),
-        "gravest_caveat": told.caveats[0] if told.caveats else "",
+        "caveats": len(told.own_caveats),
+        "gravest_caveat": told.own_caveats[0] if told.own_caveats else "",
+        "assumed": " ".join(told.assumed),
     }
 
 
@@ -157,6 +164,8 @@ def _page(source: Path, rows: list[Row], folders: dict[str, Path]) -> str:
     told = sum(row["caveats"] > 0 for row in done)
     refused = len(rows) - len(done)
     said = f"{len(rows)} items: {len(done)} done, {told} of them with things to read first; {refused} refused."
+    assumed = dict.fromkeys(row["assumed"] for row in done if row["assumed"])
+    said = " ".join([said, *(_plain(text) for text in list(assumed)[:1])])
     cells = [
         [
             _link(row, folders),

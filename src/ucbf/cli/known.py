@@ -31,6 +31,7 @@ class Known(NamedTuple):
     """What is known before each episode."""
 
     changes: list[dict[str, Any]] | None = None  # [K]
+    relearned: list[dict[str, Any]] | None = None  # [K] the same, with what all episodes teach; None: the same
     without: str | None = None  # the name of the policy that does without it, in the comparison
     remarks: tuple[Remark, ...] = ()
     quantiles: Quantiles | None = None
@@ -75,28 +76,32 @@ def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset
         remarks = (*remarks, Remark(said))
     changes = [{"profile": tuple(row)} for row in np.clip(table, low, high).tolist()]
     if values is None:
-        return Known(changes, WITHOUT_FORECAST, remarks)
+        return Known(changes, None, WITHOUT_FORECAST, remarks)
     crossed = int((np.diff(values, axis=2) < 0).any(axis=2).sum())
     if crossed:
         remarks = (*remarks, Remark(f"Quantiles that cross, in {show_count(crossed, 'step')}, were put in order."))
     quantiles = Quantiles(np.array(list(named)), np.sort(values, axis=2), preset.unit / 2)
-    return Known(changes, WITHOUT_FORECAST, remarks, quantiles, ", ".join(named.values()))
+    return Known(changes, None, WITHOUT_FORECAST, remarks, quantiles, ", ".join(named.values()))
 
 
 def with_promotions(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
     """The mean of each step, times the uplift where it is promoted."""
     assert reading.promotions is not None
     promoted = episodes.of_steps(data.read_marks(source, reading.promotions, episodes.series))
-    found = promotions(episodes, promoted, reading.train)
+    judged, found = (promotions(episodes, promoted, train) for train in (reading.train, 1.0))
     few = found.steps < FEWEST_PROMOTED
     remark = Remark(
         f"Promotions, column {reading.promotions!r}: {show_count(int(promoted.sum()), 'step')} promoted. A promotion "
         f"multiplies the {preset.amount_name} by {found.uplift:.3g}; {found.seen:.3g} was seen in "
-        f"{show_count(found.steps, 'step')} of those learned from{', too few to be believed in full' if few else ''}.",
+        f"{show_count(found.steps, 'step')}{', too few to be believed in full' if few else ''}. The policy that was "
+        f"judged had {judged.uplift:.3g}, from the episodes that it was learned from.",
         first=few,
     )
-    profiles = np.clip(found.profiles, *preset.amount_range).tolist()
-    return Known([{"profile": tuple(row)} for row in profiles], "without promotions", (remark,))
+    changes, relearned = (
+        [{"profile": tuple(row)} for row in np.clip(each.profiles, *preset.amount_range).tolist()]
+        for each in (judged, found)
+    )
+    return Known(changes, relearned, "without promotions", (remark,))
 
 
 def lasted(sold: data.Series, parts: Sequence[data.Series]) -> NDArray[np.bool_]:

@@ -65,8 +65,9 @@ def inventory(
         return
     if only is not None or workers != THIS_MACHINE:
         raise UserError("--only, --jobs, --engine and --ray-address are for many items; give their file (--items)")
-    given, remarks = inventory_costs(given, in_file if service_level is None else service_level)
-    _learn(Task(Inventory, reading, given, 0, remarks), demand)
+    level = in_file if service_level is None else service_level
+    given, remarks = inventory_costs(given, level)
+    _learn(Task(Inventory, reading, given, 0, remarks, service_level=level), demand)
 
 
 @learn.command
@@ -106,7 +107,7 @@ def _learn(task: Task, source: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")
     if reading.item is not None:
-        learn_items(task, source, folder)
+        learn_items(reading, lambda name: task, source, folder)
         return
     with progress_bar("steps") as progress:
         found, told = task.learn_from(source, reading.forecast, progress)

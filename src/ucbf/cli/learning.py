@@ -9,6 +9,7 @@ import numpy as np
 
 from ucbf import advice, data
 from ucbf.checks import whole
+from ucbf.cli.costs import service_remarks
 from ucbf.cli.known import Known, lasted, with_forecast, with_prices, with_promotions
 from ucbf.cli.reading import Reading
 from ucbf.errors import UserError
@@ -36,6 +37,7 @@ class Task:
     least: float | None  # the least amount that makes sense
     remarks: tuple[advice.Remark, ...] = ()  # on what was given
     prices: data.Series | None = None  # known for each step
+    service_level: float | None = None  # that was asked for in place of costs
 
     def learn_from(self, source: Any, forecast: Any = None, progress: Progress | None = None) -> Learned:
         """Learn from the first part of a series, and judge by the rest.
@@ -62,12 +64,32 @@ class Task:
                 half_life=reading.half_life,
                 without=known.without,
                 quantiles=known.quantiles,
+                relearned=known.relearned,
                 progress=progress,
             )
         except (TypeError, ValueError) as error:
             raise UserError(str(error)) from None
         chosen = {*self.given, *(() if self.prices is None else ("prices",))}
-        return Learned(found, advice.sections_of(found, chosen, (*hidden, *known.remarks_on(found), *self.remarks)))
+        remarks = (
+            *service_remarks(found, self.service_level),
+            *self._undated(series),
+            *hidden,
+            *known.remarks_on(found),
+            *self.remarks,
+        )
+        return Learned(found, advice.sections_of(found, chosen, remarks))
+
+    def _undated(self, series: data.Series) -> tuple[advice.Remark, ...]:
+        """A caveat where nothing says how many steps an episode has."""
+        if series.times is not None or "horizon" in self.given:
+            return ()
+        return (
+            advice.Remark(
+                "The file has no dates, so that episodes of 10 steps were assumed, and the days of a week share a "
+                "mean. If a step is a day, give --horizon 7.",
+                first=True,
+            ),
+        )
 
     def _learn_orders(
         self,
@@ -98,7 +120,7 @@ class Task:
         """The episodes with demand drawn where the shelf was empty, and what the page says of it."""
         reading = self.reading
         if reading.in_stock is not None:
-            in_stock = data.read_marks(source, reading.in_stock, episodes.series, filled=True)
+            in_stock = data.read_marks(source, reading.in_stock, episodes.series, filled=True, explicit=True)
         elif reading.available:
             in_stock = lasted(episodes.series, [reading.series(source, name, 0) for name in reading.available])
         else:
@@ -119,7 +141,15 @@ class Task:
         prices = with_prices(self.prices, episodes)
         if known.changes is None:
             return Known(prices)
-        return known._replace(changes=[{**a, **b} for a, b in zip(prices, known.changes, strict=True)])
+        return known._replace(
+            changes=_merged(prices, known.changes),
+            relearned=None if known.relearned is None else _merged(prices, known.relearned),
+        )
+
+
+def _merged(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Both, episode by episode."""
+    return [{**a, **b} for a, b in zip(one, other, strict=True)]
 
 
 def _counted_in_ones(shop: Inventory, episodes: data.Episodes, given: dict[str, Any]) -> Inventory:

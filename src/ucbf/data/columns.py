@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from ucbf.data.date_formats import is_date
 from ucbf.data.tables import Column, Table
-from ucbf.data.text import BEGINNING, MISSING, NUMBER, any_match, floats
+from ucbf.data.text import BEGINNING, MISSING, NUMBER, WITH_COMMA, any_match, floats
 from ucbf.errors import UserError
 
 EMPTY = "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)"
 
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # 1.500: the point may separate thousands, or decimals
+GROUPED = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234, where other cells have decimal commas
+COMMA_OF_THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # 1,500: the comma may separate thousands, or decimals
 
 
 def value_column(table: Table, column: str | None, dates: str | None) -> str:
@@ -59,7 +61,9 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     """[N] the numbers of a column, all finite and none below ``least``."""
     column, bad = table.columns[name], None
     if pa.types.is_string(column.type):
-        if table.delimiter == ";":
+        if has_decimal_commas(table, name):
+            column = pc.replace_substring(pc.replace_substring(column, ".", ""), ",", ".")
+        elif table.delimiter == ";":
             _refuse_ambiguous_points(table, name)
         column, bad = floats(column)
     elif _is_numeric(column.type):
@@ -76,6 +80,31 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     if bad is not None:
         raise table.error(bad, name, _what_is_wrong(table, name, bad, values[bad : bad + 1], least))
     return values
+
+
+def has_decimal_commas(table: Table, name: str) -> bool:
+    """Whether commas are decimal points in a column: where no comma separates cells, and no number says otherwise.
+
+    An error if 1,500 may mean 1500, because all numbers with a comma have three decimals.
+    """
+    column = table.columns[name]
+    if table.delimiter not in (";", "\t") or not pa.types.is_string(column.type):
+        return False
+    with_comma = pc.match_substring(column, ",")
+    if not pc.any(with_comma).as_py():
+        return False
+    maybe, with_point, decimal, grouped = (
+        pc.match_substring_regex(column, pattern) for pattern in (COMMA_OF_THOUSANDS, "[.eE]", WITH_COMMA, GROUPED)
+    )
+    plain = pc.invert(pc.or_(with_comma, with_point))
+    if not pc.all(pc.or_(pc.or_(decimal, grouped), plain)).as_py():
+        return False
+    if maybe.equals(with_comma) and not pc.any(with_point).as_py():
+        i = int(pc.index(maybe, True).as_py())
+        text = column[i].as_py()
+        raise table.error(i, name, f"{text} may mean {text.replace(',', '')}, as all numbers with a comma have three "
+                          f"decimals; write thousands without a comma, or decimals as {text}0")  # fmt: skip
+    return True
 
 
 def _refuse_ambiguous_points(table: Table, name: str) -> None:

@@ -13,6 +13,7 @@ from ucbf.checks import real, whole
 from ucbf.data.outliers import outliers
 from ucbf.data.series import Seconds, Series, Times
 from ucbf.errors import UserError
+from ucbf.wording import show_count
 
 WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 YEAR = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -87,8 +88,9 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
     K = (len(series) - first) // H
     if whole("least", least, 1) > K:
         raise UserError(
-            f"{series.source}, column {series.name!r}: {len(series)} rows make {max(K, 0)} whole episodes of {H} "
-            f"steps; at least {least} are needed: give more rows, or a shorter horizon"
+            f"{series.source}, column {series.name!r}: {len(series)} rows make "
+            f"{show_count(max(K, 0), 'whole episode')} of {H} steps; at least {least} are needed: give more rows, or a "
+            "shorter horizon"
         )
     values = series.values[first : first + K * H].reshape(K, H)
     starts: tuple[str, ...] = tuple(str(i * H + 1) for i in range(K))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ucbf.data.date_formats import FIRST, LAST, WITH_OFFSET, fitting_formats, offset_seconds, read_dates
 from ucbf.data.series import STEPS, Seconds
 from ucbf.data.tables import Column, Table
-from ucbf.data.text import is_number
+from ucbf.data.text import WITH_COMMA, is_number
 from ucbf.data.zones import offsets_at, zone_of
 
 DATE_WORDS = ("date", "time", "day", "week", "month", "year", "hour", "period")
@@ -44,6 +44,8 @@ def date_column(table: Table, column: str | None, date_format: str | None) -> st
 def _looks_like_dates(name: str, text: str | None) -> bool:
     """Whether name and first cell of a column suggest dates. Numbers below 10,000 count rows or hours."""
     if text is None:
+        return False
+    if re.match(WITH_COMMA, text):
         return False
     if is_number(text):
         return name.lower() in DATE_WORDS and abs(float(text)) >= 10_000

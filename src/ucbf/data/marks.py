@@ -13,14 +13,18 @@ from ucbf.data.series import Series
 from ucbf.data.tables import table_of
 from ucbf.errors import UserError
 
-NEITHER = -1
-YES, NO = {"1", "1.0", "x", "true", "t", "yes", "y"}, {"0", "0.0", "", "false", "f", "no", "n"}
+NEITHER, EMPTY = -1, -2
+YES, NO = {"1", "1.0", "x", "true", "t", "yes", "y"}, {"0", "0.0", "false", "f", "no", "n"}
 
 
-def read_marks(source: Any, column: str, series: Series, filled: bool = False) -> NDArray[np.bool_]:
+def read_marks(
+    source: Any, column: str, series: Series, filled: bool = False, explicit: bool = False
+) -> NDArray[np.bool_]:
     """[N] which steps of a series are marked in a column of the file that it was read from.
 
-    1, x, true and yes are marks; 0, false, no and an empty cell are none. filled: what holds for steps in no row
+    1, x, true and yes are marks; 0, false, no and an empty cell are none.
+
+    filled: what holds for steps in no row; explicit: whether an empty cell is an error where others say 0 or no
     """
     table = table_of(source)
     cells = table.columns[required_column(table, column)]
@@ -29,6 +33,9 @@ def read_marks(source: Any, column: str, series: Series, filled: bool = False) -
         wrong = int((read == NEITHER).argmax())
         shown = table.shown(wrong, column)
         raise table.error(wrong, column, f"{shown} is neither yes nor no; write 1 or 0, x or nothing, true or false")
+    if explicit and (read == EMPTY).any() and (read == 0).any():
+        wrong = int((read == EMPTY).argmax())
+        raise table.error(wrong, column, "the cell is empty, and others say 0 or no; write 1 or 0 in every row")
     marks: NDArray[np.bool_] = read == 1
     if series.rows is None:
         if len(marks) != len(series):
@@ -40,7 +47,7 @@ def read_marks(source: Any, column: str, series: Series, filled: bool = False) -
 
 
 def _read(cells: Any) -> NDArray[np.int8]:
-    """[N] 1 for yes, 0 for no, or NEITHER; every different cell is looked at once, whatever the number of rows."""
+    """[N] 1 for yes, 0 for no, EMPTY or NEITHER; each different cell is looked at once, whatever the number of rows."""
     try:
         coded = cells.dictionary_encode(null_encoding="encode")
         different, which = coded.dictionary, coded.indices.to_numpy()
@@ -56,4 +63,4 @@ def _read_one(cell: Any) -> int:
     except (ValueError, KeyError, OverflowError, pa.ArrowException):  # a time that Python does not know
         return NEITHER
     text = "" if value is None else str(value).lower()
-    return 1 if text in YES else 0 if text in NO else NEITHER
+    return 1 if text in YES else 0 if text in NO else EMPTY if text == "" else NEITHER

@@ -9,7 +9,7 @@ import pyarrow
 
 from ucbf.checks import one_of, whole
 from ucbf.data.calendar import regular
-from ucbf.data.columns import required_column, value_column, values_of
+from ucbf.data.columns import has_decimal_commas, required_column, value_column, values_of
 from ucbf.data.dates import date_column, dates_of
 from ucbf.data.series import STEPS, Seconds, Series, written
 from ucbf.data.steps import Steps
@@ -63,12 +63,13 @@ def read_series(
     table = table_of(source)
     dates = date_column(table, column, date_format) if time is None else required_column(table, time)
     name = value_column(table, column, dates)
+    said = ("Commas were read as decimal points.",) if has_decimal_commas(table, name) else ()
     values = values_of(table, name, least)
     if len(values) < whole("rows", rows, 1):
         raise UserError(f"{table.source}, column {name!r}: {len(values)} rows; at least {rows} are needed")
     numbered = table.rows if table.in_file else None
     if dates is None:
-        return Series(values, None, name, table.source, numbered)
+        return Series(values, None, name, table.source, numbered, notes=said)
     clock, offsets = dates_of(table, dates, date_format)
     table.columns.clear()  # ten million dates as text are large
     pyarrow.default_memory_pool().release_unused()
@@ -81,7 +82,7 @@ def read_series(
     done = regular(steps, gaps, zone, lambda i, message: table.error(i, dates, message))
     numbered = done.rows if table.in_file else None
     times = done.clock.astype("datetime64[s]")
-    return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, done.notes)
+    return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, (*said, *done.notes))
 
 
 def _converted(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "."}
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+WITH_COMMA = r"^[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+$"  # a decimal comma: 21,5 and 1.234,5
 BEGINNING = r"^[+-]?[.,]?\d"  # what looks like a number at first, such as 1,5 or 5%
 
 

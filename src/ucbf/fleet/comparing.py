@@ -16,25 +16,29 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def values_of_mean_plans(fleet: Fleet) -> Floats:
-    """[N, S] what every first state is worth under the plan that is best if W is always its mean, with an end."""
-    if fleet.system.horizon is None or not fleet.system.space.is_line:
-        raise ValueError("plans for the mean are of systems on a line, with an end")
+def gains_over_mean_plans(fleet: Fleet, start: int) -> Floats:
+    """[N] how much more each item gets than under the plan that is best if W is always its mean.
+
+    In an episode from state index ``start`` on; without an end and a discount in a step, in the long run.
+    """
+    if not fleet.system.space.is_line:
+        raise ValueError("plans for the mean are of systems on a line")
     N, H, S = fleet.policies.shape
-    value = np.zeros((N, S))
+    endless, found = fleet.system.horizon is None, np.zeros(N)
 
     def compare(items: Ints) -> Ints:
         law, (m, model, *room) = fleet.believed(items, True), fleet.room()
         mean = np.rint(law @ np.arange(law.shape[2]) / law.sum(axis=2)).astype(np.int64)
         certain = np.zeros_like(law)
         np.put_along_axis(certain, mean[:, :, None], 1.0, axis=2)
-        costs, n = fleet.costs[items], len(items)
-        found, policy = np.zeros((n, S)), np.zeros((n, H, S), np.int16)
-        kernels.plan_items(m, model, fleet.parts, costs, certain, np.zeros(n), found, policy, np.zeros(n), *room)
-        kernels.follow_items(m, model, fleet.parts, costs, law, policy, found, *room)
-        value[items] = found
+        costs, settled, n = fleet.costs[items], fleet.settled(items), len(items)
+        value, gain, policy = np.zeros((n, S)), np.zeros(n), np.zeros((n, H, S), np.int16)
+        kernels.plan_items(m, model, fleet.parts, costs, certain, settled, value, policy, gain, *room)
+        kernels.follow_items(m, model, fleet.parts, costs, law, policy, settled, value, gain, *room)
+        found[items] = gain if endless and fleet.system.discount == 1 else value[:, start]
         return items
 
     for _ in fleet.in_blocks(compare, np.arange(N)):
         pass
-    return value
+    ours = fleet.gains if endless and fleet.system.discount == 1 else fleet.values[:, start]
+    return np.asarray(ours - found)

@@ -241,9 +241,7 @@ class Fleet:
         """Plan for some items, with room of its own."""
         law = self.believed(items, True)
         value, policy, gain = self._values[items], self._policies[items], np.zeros(len(items))
-        settled, costs = np.zeros(len(items)), self.costs[items] + self._extra
-        if self.system.horizon is None:
-            settled = np.array([self._settled(i) for i in items])
+        settled, costs = self.settled(items), self.costs[items] + self._extra
         m, model, *room = self.room()
         kernels.plan_items(m, model, self.parts, costs, law, settled, value, policy, gain, *room)
         self._values[items], self._policies[items], self._gains[items] = value, policy, gain
@@ -309,10 +307,12 @@ class Fleet:
         v, ahead = np.zeros((H + 1, S)), np.zeros((H, m.n_after))
         return m, as_told(m), v, ahead, np.zeros((H, S), np.int64), np.zeros(len(m.next_state))
 
-    def _settled(self, item: int) -> float:
-        """How far bounds on what a period of an item pays may be apart."""
-        most = sum(abs(c) * self._largest[k + 1] for k, c in enumerate(self.costs[item]))
-        return max(tolerance(self.system), 1e-12 * float(self._largest[0] + most))
+    def settled(self, items: Ints) -> Floats:
+        """[n] how far bounds on what a period of an item pays may be apart, where there is no end."""
+        if self.system.horizon is not None:
+            return np.zeros(len(items))
+        most: Floats = self._largest[0] + np.abs(self.costs[items]) @ self._largest[1:]
+        return np.maximum(tolerance(self.system), 1e-12 * most)
 
     @cached_property
     def _largest(self) -> Floats:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ucbf.kernels import fleet as kernels
 from ucbf.kernels import laws
 from ucbf.laws import Counts, Law, Recent
+from ucbf.laws.recent import best_half_life
 from ucbf.spaces import Bins
 
 Floats = NDArray[np.float64]
@@ -63,7 +64,7 @@ class Recalled:
         first = law.state["counts"]  # [C, L, R]
         self.rows, self.half_lives, self.guess = first.shape[1], law.half_lives, np.array(bins.guess)
         self.counts = np.tile(first.transpose(1, 0, 2), (n_items, 1, 1))
-        self.total = self.counts.sum(axis=2)
+        self.total, self.prior = self.counts.sum(axis=2), float(law.prior.sum())
         self.scores = np.zeros((n_items, len(law.half_lives)))
 
     def add(self, items: Ints, h: Ints, j: Ints) -> None:
@@ -73,12 +74,17 @@ class Recalled:
 
     def chosen(self, items: Ints) -> Floats:
         """[n] the half-lives that are used now."""
-        lives: Floats = self.half_lives[self.scores[items].argmax(axis=1)]
+        lives: Floats = self.half_lives[self._best(items)]
         return lives
+
+    def _best(self, items: Ints) -> Ints:
+        """[n] the numbers of these half-lives."""
+        seen = self.total[_rows(items, self.rows), 0].reshape(len(items), -1).sum(axis=1) - self.prior
+        return best_half_life(self.half_lives, self.scores[items], seen)
 
     def believed(self, items: Ints, curious: bool) -> Floats:
         """[n, L, R] shares of what was counted; curious: no use is made of it."""
-        rows, best = _rows(items, self.rows), np.repeat(self.scores[items].argmax(axis=1), self.rows)
+        rows, best = _rows(items, self.rows), np.repeat(self._best(items), self.rows)
         counts = self.counts[rows, best]
         total = counts.sum(axis=1, keepdims=True)
         law: Floats = np.where(total > 0, counts / np.where(total > 0, total, 1), self.guess)

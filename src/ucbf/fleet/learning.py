@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ucbf import __version__
 from ucbf.data.sizes import suggested_parameters
 from ucbf.errors import UserError
-from ucbf.fleet.comparing import values_of_mean_plans
+from ucbf.fleet.comparing import gains_over_mean_plans
 from ucbf.fleet.items import Fleet
 from ucbf.fleet.notes import REFUSED, Description, described, notes_of
 from ucbf.fleet.reading import Rows
@@ -86,12 +86,13 @@ def table_of(job: Job, part: Part) -> pa.Table:
         except (UserError, ValueError, TypeError) as error:
             _refuse(noted, _among(items, len(noted)), " ".join(str(error).split()))
             preset, low, high = job.preset, 0.0, 0.0
-        outside = (look.least < low - preset.unit / 2) | (look.most > high + preset.unit / 2)
-        _refuse(
-            noted,
-            outside & _among(items, len(noted)),
-            f"a {preset.amount_name} outside {low:g}..{high:g}; plan it with larger sizes",
-        )
+        name = preset.amount_name
+        for i in items[look.least[items] < low - preset.unit / 2]:
+            below = f"its least {name} is {look.least[i]:g}, below {low:g}; correct it"
+            _refuse(noted, np.arange(len(noted)) == i, below)
+        for i in items[look.most[items] > high + preset.unit / 2]:
+            above = f"its largest {name} is {look.most[i]:g}, above {high:g}; correct it, or plan it with larger sizes"
+            _refuse(noted, np.arange(len(noted)) == i, above)
         good = np.array([i for i in items if not _refused(noted[i])], np.int64)
         try:
             plans = _plans(job, part, past, coming, preset, good) if len(good) else None
@@ -246,8 +247,8 @@ def _plans(
         fleet.expect(preset.sign * preset.to_units(np.clip(coming[items], low, high)))
     start = fleet.places([preset.system.nearest_to_zero], np.arange(1))[0]
     gain = None
-    if job.gains and preset.horizon is not None and preset.is_line:
-        gain = (fleet.values - values_of_mean_plans(fleet))[:, start]
+    if job.gains and preset.is_line:
+        gain = gains_over_mean_plans(fleet, int(start))
     lost = None
     if job.certificate is not None:
         lost = np.array([fleet.certificate(i, job.certificate, "bernstein").gap[start] for i in range(len(items))])

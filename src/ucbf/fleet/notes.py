@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ucbf.fleet.reading import Rows
 from ucbf.kernels.fleet import describe_items
+from ucbf.wording import show_count
 
 Floats = NDArray[np.float64]
 REFUSED = "refused: "
@@ -57,5 +58,5 @@ def notes_of(rows: Rows, look: Description, n_steps: int, amount: str, recent: b
         elif n[i] < FEWEST * n_steps:
             found[i] = f"learned from {n[i]} days: take it as a first guess"
         else:
-            found[i] = f"{look.gaps[i]:g} days are missing"
+            found[i] = f"missing: {show_count(int(look.gaps[i]), 'day')}"
     return found

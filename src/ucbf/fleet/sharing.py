@@ -122,7 +122,8 @@ def _used(fleet: Fleet, c: int) -> Floats:
     def follow(items: Ints) -> Ints:
         found, (m, model, *room) = value[items], fleet.room()
         law = fleet.believed(items, True)
-        kernels.follow_items(m, model, parts, only[items], law, policies[items], found, *room)
+        nothing = np.zeros(len(items))  # there is an end
+        kernels.follow_items(m, model, parts, only[items], law, policies[items], nothing, found, nothing, *room)
         value[items] = found
         return items
 

@@ -192,16 +192,33 @@ plan_ahead.state(NoEnd, plan_without_end)
 
 @inner
 def evaluate(arena: Arena, policy: Ints, v: Floats, tolerance: float, most: int) -> tuple[float, float]:
-    """Values of a policy, and bounds on what a period pays; from where v [H+1, S] stands.
+    """Values of a policy in a world, and bounds on what a period pays; from where v [H+1, S] stands."""
+    m, model, room = arena.mechanics, arena.model, arena.ahead
+    return follow_on(m, model, arena.j, arena.pmf, v, room, policy, arena.raw, tolerance, most)
+
+
+@inner
+def follow_on(
+    m: Mechanics,
+    model: Any,
+    moves: Ints,
+    law: Floats,
+    v: Floats,
+    ahead: Floats,
+    policy: Ints,
+    raw: Floats,
+    tolerance: float,
+    most: int,
+) -> tuple[float, float]:
+    """Values of a policy, and bounds on what a period pays, in so many sweeps at most; other arguments as of solve.
 
     Where the policy keeps to one of several parts of the states for ever, the bounds stay apart.
     """
-    m, still = arena.mechanics, 0
-    low, high = -np.inf, np.inf
+    still, low, high = 0, -np.inf, np.inf
     for i in range(most):
         go_round(v, part_of(m, i))
         for h in range(m.horizon - 1, -1, -1):
-            follow(m, arena.model, arena.j, arena.pmf, v, arena.ahead, policy, arena.raw, h)
+            follow(m, model, moves, law, v, ahead, policy, raw, h)
         before, above = low, high
         low, high = bounds(v)
         still = still + 1 if m.discount == 1 and abs(low - before) + abs(high - above) <= 1e-3 * tolerance else 0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.kernels.backward import follow, induction
-from ucbf.kernels.endless import SWEEPS, solve
+from ucbf.kernels.endless import FOLLOWED, SWEEPS, follow_on, raise_by, solve
 from ucbf.kernels.jit import compiled, inlined
 from ucbf.kernels.laws import Counts, add, add_censored
 from ucbf.kernels.seen import explain
@@ -78,22 +78,29 @@ def follow_items(
     costs: Floats,
     law: Floats,
     policy: NDArray[np.int16],
+    settled: Floats,
     value: Floats,
+    gain: Floats,
     v: Floats,
     ahead: Floats,
     actions: Ints,
     raw: Floats,
 ) -> None:
-    """[N, S] the value of every first state of every item that follows its policy; arguments as above, with an end."""
+    """What every item gets that follows its policy: value [N, S] of the first step, and gain [N]; as plan_items."""
     H, S = m.horizon, m.after.shape[1]
     for i in range(len(costs)):
         weigh(parts, costs, i, m)
         for s in range(S):
-            v[H, s] = m.terminal[s]
+            v[0, s], v[H, s] = 0.0, m.terminal[s]
             for h in range(H):
                 actions[h, s] = policy[i, h, s]
-        for h in range(H - 1, -1, -1):
-            follow(m, model, m.offsets, law[i], v, ahead, actions, raw, h)
+        if m.endless:
+            low, high = follow_on(m, model, m.offsets, law[i], v, ahead, actions, raw, settled[i], SWEEPS * FOLLOWED)
+            raise_by(m, v, ahead, low, high)
+            gain[i] = 0.5 * (low + high) / H
+        else:
+            for h in range(H - 1, -1, -1):
+                follow(m, model, m.offsets, law[i], v, ahead, actions, raw, h)
         for s in range(S):
             value[i, s] = v[0, s]
 

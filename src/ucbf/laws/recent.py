@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import frozen, real
 from ucbf.disturbance import Disturbance
@@ -15,13 +15,32 @@ from ucbf.limits import MOST_SEEN, Limit, Limits
 
 HALF_LIVES = (np.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)  # disturbances, that are chosen from
 GUESSED = 1.0  # disturbances that the guess counts for, where the next one is predicted
+BETTER_BY = 3.0  # nats that a half-life must be better than counting all alike, to be taken: some chance
+WORTH = 0.02  # and for each prediction: what a level costs that is off by a fifth of a standard deviation
+
+
+def ahead_by(predictions: ArrayLike) -> Floats:
+    """How many nats a half-life must be better than counting all alike after so many predictions, to be taken.
+
+    More than chance would make it, and more than its own price: where less counts, the distribution is less certain,
+    and the decision with it.
+    """
+    return np.maximum(BETTER_BY, WORTH * np.asarray(predictions, dtype=np.float64))
+
+
+def best_half_life(half_lives: Floats, scores: Floats, predictions: ArrayLike) -> NDArray[np.int64]:
+    """[...] which of the half-lives [C] is taken, by their scores [..., C] in so many predictions [...]."""
+    margins = np.where(np.isinf(half_lives), ahead_by(predictions)[..., None], 0.0)
+    chosen: NDArray[np.int64] = np.argmax(scores + margins, axis=-1)
+    return chosen
 
 
 class Recent(Law):
     """Believes that W is as it was of late: a disturbance counts half as much as one that came ``half_life`` later.
 
     Where no half-life is given, the one is taken whose predictions were best: every disturbance is predicted, from
-    those before it, with each of several, and the logarithms of the probabilities of what came are added up.
+    those before it, with each of several, and the logarithms of the probabilities of what came are added up. All count
+    alike unless one is clearly better (:func:`best_half_life`).
 
     Parameters
     ----------
@@ -81,7 +100,12 @@ class Recent(Law):
     @property
     def half_life(self) -> float:
         """The one that is used now."""
-        return float(self.half_lives[self._scores.argmax()])
+        return float(self.half_lives[self._best])
+
+    @property
+    def _best(self) -> int:
+        predictions = self._counts[0].sum() - self._prior.sum()  # the first are all that were seen
+        return int(best_half_life(self.half_lives, self._scores, predictions))
 
     def add(self, h: int, j: NDArray[np.int64], share: Floats) -> None:
         """Score what came, let all of its step count less, and count it."""
@@ -94,7 +118,7 @@ class Recent(Law):
 
     def pmf(self) -> Floats:
         """[L, R] shares of what was counted with the best half-life."""
-        counts = self._counts[self._scores.argmax()]
+        counts = self._counts[self._best]
         total = counts.sum(axis=1, keepdims=True)
         shares: Floats = np.where(total > 0, counts / np.where(total > 0, total, 1), self.bins.guess)
         return shares
