@@ -1,10 +1,12 @@
 """From a long file of many items to plans."""
 
+import csv
 import random
 import shutil
 import subprocess
 import sys
 import time
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from commands import ucbf as run
 from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
 from ucbf.fleet import reading
+from ucbf.fleet.orders import orders_on
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
 MONDAY = np.datetime64("2024-01-01")
@@ -323,6 +326,32 @@ def test_the_command_with_files_of_text(tmp_path):
     assert pq.read_table(list(out.glob("*.parquet"))).sort_by("item").to_pylist() == rows
     assert "without a column of items" in run("learn", "inventory", *flags[:2], *flags[4:], *sizes, check=False).stderr
     assert "give their file (--items)" in run("learn", "inventory", *flags[:2], "--jobs", 2, check=False).stderr
+
+
+def test_what_to_order_for_every_item_on_a_day(tmp_path):
+    shop_file(tmp_path)
+    store = SHOP.replace(horizon=None, period=7)
+    _, rows = learned(tmp_path, store)
+    names = [f"sku{i}" for i in range(6)]
+    stocks = pa.table({"item": [*names, "unknown"], "stock": [0, 3, 8, 9, -1, 2, 1]})
+    pyarrow.csv.write_csv(stocks, tmp_path / "stocks.csv")
+    printed = run("act", tmp_path / "out", "--stock-file", tmp_path / "stocks.csv", "--date", "2024-03-27").stdout
+    told = {row["item"]: row for row in csv.DictReader(printed.splitlines())}
+    for i in (0, 1, 2, 5):  # 2024-03-27 is a Wednesday, the third day of a week
+        stock = int(stocks["stock"][i].as_py())
+        assert float(told[names[i]]["order"]) == rows[i]["action"][2 * 9 + stock]
+        assert told[names[i]]["note"] == ""
+    assert [told[name]["order"] for name in ("sku3", "sku4", "sku6")] == ["", "", ""]
+    assert told["sku3"]["note"] == "its stock is outside of what it was planned for"
+    assert told["sku6"]["note"] == "its stock is not in the file"
+    tomorrow = next(orders_on(tmp_path / "out", tmp_path / "stocks.csv")).to_pylist()  # a Monday
+    assert (str(tomorrow[0]["date"]), tomorrow[0]["order"]) == ("2024-03-25", rows[0]["action"][0])
+    wide = store.replace(unit=2, backlog=4, capacity=16, max_order=10, max_demand=12)
+    _, rows = learned(tmp_path, wide)
+    (owed, *_) = next(orders_on(tmp_path / "out", tmp_path / "stocks.csv", date(2024, 3, 26))).to_pylist()[4:5]
+    assert owed["order"] == rows[4]["action"][11 + 2]  # -1 is nearest to 0, the third state; the second day of eleven
+    assert "give a file with the stock of each" in run("act", tmp_path / "out", "--stock", 3, check=False).stderr
+    assert "write it as 2026" in run("act", tmp_path / "out", "--stock-file", "x", "--date", "3.4.", check=False).stderr
 
 
 def test_the_command_chooses_sizes_and_writes_a_page_of_an_item_on_demand(tmp_path):

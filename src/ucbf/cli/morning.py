@@ -18,6 +18,7 @@ STATE = ("--state", "--stock", "--charge", "--storage", "--waiting")
 ACTION = ("--action", "--order", "--purchase", "--release", "--service")
 AMOUNT = ("--amount", "--demand", "--net-demand", "--inflow", "--arrivals")
 NEXT_STATE = ("--next-state", "--left", "--next-stock", "--next-charge", "--next-storage", "--next-waiting")
+FLEET = "fleet.json"  # of a folder with plans of many items
 STATE_FILE = tuple(f"{name}-file" for name in STATE)
 Step = Annotated[int | None, Parameter(converter=read_whole)]
 Json = Annotated[bool, Parameter(negative=())]
@@ -133,7 +134,8 @@ def act(
     step
         Number of the step since the end of the series, where it has no dates.
     state_file
-        CSV or Parquet file with the state, in one row or in one for each date.
+        CSV or Parquet file with the state, in one row or in one for each date. In a folder of many items (ucbf learn
+        inventory --items): with the stock of each item, in the columns of items and stock.
     date_format
         How dates of the file are written, such as %d.%m.%Y; found by itself if not given.
     forecast
@@ -150,6 +152,11 @@ def act(
     """
     from dataclasses import asdict
 
+    if (folder / FLEET).is_file():
+        from ucbf.cli.fleet_orders import act_for_many
+
+        act_for_many(folder, state_file, date, json)
+        return
     if (state is None) == (state_file is None):
         raise UserError("give what is there now (--state), or a file of it (--state-file), and not both")
     if state_file is not None and (date is not None or step is not None):
