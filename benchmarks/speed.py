@@ -157,6 +157,38 @@ def import_seconds(modules: str) -> float:
     return statistics.median(times)
 
 
+def per_step(name: str, episodes: int = 2000) -> tuple[float, float]:
+    """Seconds a step with act and observe, and in simulate."""
+    world = ucbf.random_world(n_states=25, n_actions=4, horizon=5, seed=0)
+    f, (starts, w) = world.system.f, world.draw(episodes, 0)
+    table, first, moves = f.tolist(), starts.tolist(), w.tolist()  # numbers of Python, as most loops have them
+
+    def play(agent: Any, known: int) -> None:
+        for k in range(known):
+            s = first[k]
+            for h in range(5):
+                a = agent.act(h, s) if agent is not None else 0
+                s_next = (table[h][s][a] + moves[k][h]) % 25
+                if agent is not None:
+                    agent.observe(h, s, a, s_next)
+                s = s_next
+
+    times = []
+    for work in (
+        lambda: play(ucbf.make_agent(name, world.system), episodes),
+        lambda: play(None, episodes),
+        lambda: ucbf.simulate(ucbf.make_agent(name, world.system), world, episodes),
+    ):
+        work()
+        found = []
+        for _ in range(5):
+            begin = time.process_time()
+            work()
+            found.append(time.process_time() - begin)
+        times.append(min(found) / (5 * episodes))
+    return times[0] - times[1], times[2]
+
+
 def main() -> None:
     """Measure and print."""
     print("UCB-f, nanoseconds per (s, a) update, and how many times faster simulate is")
@@ -185,6 +217,10 @@ def main() -> None:
     )
     print(f"{pair * 1e9:.0f} ns a pair; {literal / pair:.0f} times faster than the transcription with 20 samples")
     in_c.main()
+    print("\nact and observe, step by step: microseconds a step, steps a second, and times as long as in simulate")
+    for name in ("UCBVI-f", "UCB-f", "UCB-H"):
+        alone, within = per_step(name)
+        print(f"{name:16}{alone * 1e6:10.2f}{1 / alone:12,.0f}{alone / within:10.0f}x")
     base, ours = import_seconds("numpy"), import_seconds("numpy, ucbf")
     print(f"\nimport ucbf: {ours - base:.3f} s more than import numpy ({base:.3f} s)")
 

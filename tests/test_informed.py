@@ -8,6 +8,7 @@ import pytest
 import ucbf
 from ucbf.kernels import averaged
 from ucbf.model_check import _bar
+from ucbf.testing import small_worlds
 from worlds import puterman_inventory
 
 
@@ -285,3 +286,46 @@ def test_how_many_standard_errors_are_too_many_by_hand():
     # one visit, and after four, which are two doublings, log(2 · 5 · 9 / 0.02) = log 4500.
     bars = _bar(np.array([0.0, 1, 4]), 5, 0.02)
     np.testing.assert_allclose(bars, np.sqrt(2 * np.log([500, 500, 4500])))
+
+
+@pytest.mark.parametrize("name", ["UCBVI-f", "UCB-f", "UCB-f-Reference", "UCB-H", "UCBVI"])
+@pytest.mark.parametrize("world", range(4))
+def test_the_short_way_and_the_long_way_of_observe_end_alike(name, world):
+    made = [ucbf.random_world(n_states=7, n_actions=3, horizon=4, seed=1), *small_worlds()]
+    world = made[world % len(made)]
+    system, o = world.system, world.system.state_offset
+    short, long = (ucbf.make_agent(name, system) for _ in range(2))
+    long._takes_in = lambda *transition: False
+    rng, short_ways = np.random.default_rng(0), 0
+    for _ in range(300):
+        h, s = int(rng.integers(system.n_steps)), int(rng.integers(system.n_states))
+        a = int(rng.choice(np.flatnonzero(system.allowed[h, s])))
+        w = int(rng.choice(world.law.values, p=world.law.row(h)))
+        s_next = int(system.advance(h, s, a, w)[0])
+        hidden = bool(system.mechanics.hides[s_next])
+        given = {"disturbance": w} if hidden else {}
+        for agent in (short, long):
+            agent.observe(h, s + o, a, s_next + o, **given)
+        short_ways += not hidden
+    assert short_ways > 50
+    assert short.state.keys() == long.state.keys()
+    for key, array in short.state.items():
+        np.testing.assert_array_equal(array, long.state[key], err_msg=key)
+
+
+@pytest.mark.parametrize(
+    ("transition", "error", "message"),
+    [
+        ((2**70, 0, 0, 0), ValueError, "step h is"),
+        ((0, 2**70, 0, 0), ValueError, "state is"),
+        ((0, 0.0, 0, 0), TypeError, "state is 0.0; give a whole number"),
+        ((True, 0, 0, 0), TypeError, "not a truth value"),
+        ((0, 0, -1, 0), ValueError, "action is -1"),
+        ((-1, 0, 0, 0), ValueError, "step h is -1"),
+    ],
+)
+def test_what_cannot_be_taken_in_gets_its_error_the_long_way(transition, error, message):
+    agent = ucbf.UCBVIf(ucbf.random_world(seed=0).system)
+    with pytest.raises(error, match=message):
+        agent.observe(*transition)
+    assert not agent.learner.visits.any()

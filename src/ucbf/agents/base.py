@@ -11,13 +11,14 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import whole
-from ucbf.kernels import loop
+from ucbf.kernels import boxes, loop
 from ucbf.kernels.seen import Seen
 from ucbf.limits import Limits, learner_limits
 from ucbf.named import HasState
@@ -147,6 +148,10 @@ class Agent(HasState, ABC):
         context, next_context
             Where the system has contexts.
         """
+        if disturbance is None and context is None and next_context is None and self._takes_in(h, s, a, next_s):
+            if self._is_checked_after(int(h)):
+                self.warn_if_contradicted()
+            return
         system = self.system
         h, a = system.step(h), whole("action", a, 0, system.n_actions - 1)
         begin, end = system.place("state", s, context), system.place("next state", next_s, next_context)
@@ -169,6 +174,10 @@ class Agent(HasState, ABC):
                     self.update_between(reading.seen, reading.share)
         if self._is_checked_after(h):
             self.warn_if_contradicted()
+
+    def _takes_in(self, h: Any, s: Any, a: Any, next_s: Any) -> bool:
+        """Take a transition in quickly, if nothing about it needs a closer look; whether it was taken in."""
+        return False
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from a history of disturbances [K, H] alone, without states or actions."""
@@ -252,7 +261,7 @@ class CompiledAgent(Agent):
 
     def __init__(self, system: System, **params: Any) -> None:
         super().__init__(system, **params)
-        self._run_update, self._run_renewal = loop.Quick("run_update"), loop.Quick("run_renewal")
+        self._step_by_step = boxes.StepByStep()
 
     @property
     def policy(self) -> NDArray[np.int64]:
@@ -260,6 +269,30 @@ class CompiledAgent(Agent):
         with self.lock:
             self.renew()
             return np.array(self.learner.policy)
+
+    def _takes_in(self, h: Any, s: Any, a: Any, next_s: Any) -> bool:
+        last = self._last_residual
+        if last is None or not all(
+            type(number) is int or isinstance(number, np.integer) for number in (h, s, a, next_s)
+        ):
+            return False
+        first, told, learner = self.system.state_offset, self.told, self.learner
+        with self.lock:
+            try:
+                return bool(
+                    self._step_by_step(boxes.update_if_plain, told, learner, last, h, s - first, a, next_s - first)
+                )
+            except OverflowError:  # there is no such number
+                return False
+
+    @cached_property
+    def _last_residual(self) -> int | None:
+        """The largest index that W may have, -1 if none is looked at; None where a transition has to be searched."""
+        system, told = self.system, self.told
+        on_a_line = system.space.is_line and system.n_contexts == 1 and not told.searches
+        if not on_a_line or self.compiled is None or told.after is not system.mechanics.after:
+            return None
+        return len(system.declared_residuals) - 1 if self.uses_residual else -1
 
     def update(self, seen: Seen) -> None:
         """Learn from one transition between state indices."""
@@ -269,7 +302,7 @@ class CompiledAgent(Agent):
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
         """The same, with the shares [B] of a W between bins; whoever calls it holds the lock."""
         if share is self.told.whole:
-            self._run_update(self.told, self.learner, seen, share)
+            self._step_by_step(boxes.update_in, self.told, self.learner, *seen)
         else:
             loop.run_update(self.told, self.learner, seen, share)
 
@@ -277,7 +310,7 @@ class CompiledAgent(Agent):
         """Prepare the policy of the next episode."""
         with self.lock:
             if self._has_news:
-                self._run_renewal(self.told, self.learner)
+                self._step_by_step(boxes.renew_in, self.told, self.learner)
 
     @property
     def _has_news(self) -> bool:

@@ -22,7 +22,7 @@ from ucbf.system import System
 from ucbf.units import following
 
 RENEWALS = ("episode", "few")
-CHECK_EVERY = 10  # episodes that are observed step by step
+CHECK_EVERY = 10  # episodes that are observed step by step; from 200 on 20, from 400 on 40, and so on
 
 
 class InformedAgent(CompiledAgent):
@@ -192,7 +192,10 @@ class InformedAgent(CompiledAgent):
         return True
 
     def _is_checked_after(self, h: int) -> bool:
-        return h == self.system.n_steps - 1 and int(self.learner.watch.steps[0, -1, watch.SEEN]) % CHECK_EVERY == 0
+        if h < self.system.n_steps - 1:
+            return False
+        seen = int(self.learner.watch.steps[0, -1, watch.SEEN])
+        return seen % (CHECK_EVERY << max(0, (seen // (10 * CHECK_EVERY)).bit_length() - 1)) == 0
 
     def warn_if_contradicted(self) -> None:
         """Warn, once, if the residuals contradict the model."""

@@ -18,6 +18,7 @@
     planned   UCBVI-f
     tabular   learners that are not told f
     loop      act, then learn
+    boxes     a learner in one place, for those who call it step by step
 
 Letters: h step, s state index, a action, x after-state index, z raw next state index, j index of a disturbance
 among those told apart (z = x + offsets[j]). Arrays with a step axis have H rows, or one row that serves every step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ucbf.kernels.backward import Arena, evaluate, gap_of, keep_best
 from ucbf.kernels.endless import evaluate as evaluate_endless
 from ucbf.kernels.endless import worth
-from ucbf.kernels.jit import compiled, entry, inlined, inner, unsigned
+from ucbf.kernels.jit import compiled, inlined, inner, unsigned
 from ucbf.kernels.learners import learn, renew, update
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, explain, raw_of
@@ -164,31 +164,6 @@ def run_update(told: Mechanics, learner: Any, seen: Seen, share: Floats) -> bool
     """One update, called from Python. share: [B] how a disturbance between bins is shared out among them."""
     changed: bool = update(told, learner, seen, share)
     return changed
-
-
-@compiled
-def run_renewal(told: Mechanics, learner: Any) -> int:
-    """One renewal, called from Python."""
-    top: int = renew(told, learner)
-    return top
-
-
-class Quick:
-    """Calls a function of a learner again and again, with arrays that stay the same. A copy begins anew."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._told = self._learner = self._entry = cast(Any, None)
-
-    def __call__(self, told: Mechanics, learner: Any, *others: Any) -> Any:
-        """Call it; others: always of the same types."""
-        if told is not self._told or learner is not self._learner:
-            self._entry = entry(globals()[self._name], told, learner, *others)
-            self._told, self._learner = told, learner
-        return self._entry(told, learner, *others)
-
-    def __reduce__(self) -> tuple[type[Quick], tuple[str]]:
-        return Quick, (self._name,)
 
 
 @compiled
