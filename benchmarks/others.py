@@ -1,21 +1,26 @@
 """The same problems, solved by this package and by others: ``python benchmarks/others.py``; any may be missing.
 
 ``pip install "ucbf[bench]"`` brings them. Processor time of the solver alone, after one run to compile or warm up; what
-each needs as input is made beforehand. Values must agree to 1e-6.
+each needs as input is made beforehand. Values must agree to 1e-6; where others are not told the same, it is said.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from scipy.sparse import csr_matrix
 
 import ucbf
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # instances.py is there, and needs hypothesis
 
 DISCOUNT, REPEAT = 0.95, 3
 SIZES = ((100, 10, 10), (400, 20, 20))  # states, actions, disturbances
@@ -105,12 +110,94 @@ def finite(S: int, A: int, n: int) -> Iterator[Solution]:
         yield "mdptoolbox FiniteHorizon", toolbox
 
 
+def textbook() -> Iterator[Solution]:
+    """Snyder and Shen, Problem 4.29: ten periods, backlog, demand normal and rounded."""
+    instances = found("instances")
+    if instances is None:
+        return
+    world, _ = instances.snyder_shen()
+    yield "ucbf.optimal", lambda: -ucbf.optimal(ucbf.World(world.system, world.law)).v[0][60]  # nothing in stock
+    if stockpyl := found("stockpyl.finite_horizon"):
+        told = {"num_periods": 10, "holding_cost": 1, "stockout_cost": 25, "terminal_holding_cost": 1}
+        told |= {"terminal_stockout_cost": 25, "purchase_cost": 1, "fixed_cost": 0, "demand_mean": 18, "demand_sd": 3}
+        yield (
+            "stockpyl finite_horizon_dp (cuts off 6e-5 of the demand)",
+            lambda: stockpyl.finite_horizon_dp(**told, discount_factor=0.98)[2],
+        )
+
+
+class Shop(gymnasium.Env[Any, Any]):
+    """Five days of a shop, for agents that are told nothing: day and stock in, an order out."""
+
+    def __init__(self, world: ucbf.World) -> None:
+        self.env = gymnasium.make("ucbf.envs:ucbf/World-v0", world=world)
+        H, S = world.system.n_steps, world.system.n_states
+        self.n_steps, self.width = H, H + S
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (self.width,), np.float32)  # one of each is 1
+        self.action_space = self.env.action_space
+
+    def seen(self, stock: int, info: dict[str, Any]) -> Any:
+        """Day and stock."""
+        both = np.zeros(self.width, np.float32)
+        both[min(int(info["h"]), self.n_steps - 1)], both[self.n_steps + int(stock)] = 1, 1
+        return both
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a week."""
+        stock, info = self.env.reset(seed=seed)
+        return self.seen(stock, info), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """A day; rewards are about 1."""
+        stock, reward, ended, cut, info = self.env.step(int(action))
+        return self.seen(stock, info), float(reward) / 20, ended, cut, {}
+
+
+def shop() -> ucbf.World:
+    """The shop of the README; what does not fit is thrown away, so that every order is possible."""
+    system = ucbf.System(
+        lambda stock, order: stock + order, lambda stock, order: -2.0 * order - 3.0 * (order > 0), 5, "clip",
+        landing=lambda z: -1.0 * np.maximum(z, 0) - 9.0 * np.maximum(-z, 0), disturbance_range=(-6, 0),
+        n_states=11, n_actions=11,
+    )  # fmt: skip
+    return ucbf.World(system, ucbf.Disturbance([0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05], low=-6), start=0)
+
+
+def learned(seed: int = 0) -> None:
+    """Print how far from optimal policies are that were learned in so many days."""
+    world = shop()
+    best = float(ucbf.optimal(world).v[0, 0])
+    print(f"\nlearning to order, five days a week; the optimal cost of a week is {-best:.2f}")
+    print(f"{'':50}{'days':>10}{'above':>10}{'seconds':>10}")
+    for weeks in (10, 100, 1000):
+        agent = ucbf.UCBVIf(world.system)
+        begin = time.process_time()
+        ucbf.simulate(agent, world, weeks, seed=seed)
+        took = time.process_time() - begin
+        above = best - float(ucbf.evaluate(world, agent.policy)[0, 0])
+        print(f"{'ucbf.UCBVIf, told the mechanics':50}{5 * weeks:10}{above / -best:10.1%}{took:10.2f}")
+    sb3 = found("stable_baselines3")
+    for name in ("PPO", "DQN") if sb3 else ():
+        for days in (5_000, 50_000):
+            env = Shop(world)
+            begin = time.process_time()
+            model = getattr(sb3, name)("MlpPolicy", env, seed=seed, device="cpu").learn(days)
+            took = time.process_time() - begin
+            policy = np.array([[_choice(model, env, h, s) for s in range(11)] for h in range(5)])
+            above = best - float(ucbf.evaluate(world, policy)[0, 0])
+            print(f"{f'stable-baselines3 {name}, told nothing':50}{days:10}{above / -best:10.1%}{took:10.1f}")
+
+
+def _choice(model: Any, env: Shop, h: int, s: int) -> int:
+    return int(model.predict(env.seen(s, {"h": h}), deterministic=True)[0])
+
+
 def compare(title: str, solutions: Iterator[Solution]) -> None:
     """Print what each takes, and how far its values are from the first one's."""
     print(f"\n{title}\n{'':50}{'ms':>10}{'difference':>13}")
     first = None
     for who, solve in solutions:
-        v, times = np.asarray(solve()), []
+        v, times = np.asarray(solve()), list[float]()
         for _ in range(REPEAT):
             begin = time.process_time()
             solve()
@@ -121,12 +208,14 @@ def compare(title: str, solutions: Iterator[Solution]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    missing = [name for name in ("quantecon", "mdptoolbox") if not found(name)]
+    missing = [name for name in ("quantecon", "mdptoolbox", "stockpyl", "stable_baselines3") if not found(name)]
     if missing:
         print(f"not installed, and left out: {', '.join(missing)}")
     for S, A, n in SIZES:
         compare(f"discounted, {S} states, {A} actions, {n} disturbances", discounted(S, A, n))
         compare(f"{HORIZON} steps, {S} states, {A} actions, {n} disturbances", finite(S, A, n))
+    compare("Snyder and Shen, Problem 4.29: ten periods", textbook())
+    learned()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ucbf import data
+from ucbf.data import tables
 from ucbf.errors import UserError
 
 DAYS = [date(2024, 1, 1), date(2024, 1, 2)]
@@ -230,6 +231,16 @@ def test_commas_that_may_separate_thousands_are_refused(tmp_path):
     for cells in (("1,5", "1.5"), ("1,234,567", "3"), ("1,5", "2,5e3"), ("12.34,5", "1")):
         with pytest.raises(UserError, match="is not a number; write numbers with a decimal point"):
             read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells), column="x")
+
+
+def test_a_file_that_memory_may_not_hold_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_ROWS", 3)
+    monkeypatch.setattr(tables, "MOST_BYTES", 12)
+    pq.write_table(pa.table({"x": [1.0, 2, 3, 4]}), tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="x.parquet has 4 rows; up to 3 are read at once. .*--items FILE"):
+        data.read_series(tmp_path / "x.parquet")
+    with pytest.raises(UserError, match=r"x.csv has 0.0 GB of text; up to 0.0 GB are read at once"):
+        read(tmp_path, "x;y\n1;a\n2;a\n3;b\n")
 
 
 def test_a_format_of_ones_own_may_have_a_zone_and_names(tmp_path):

@@ -19,6 +19,8 @@ from ucbf.data.csv_files import read_csv
 from ucbf.errors import UserError
 
 Column = Any  # a pyarrow.ChunkedArray
+MOST_ROWS = 50_000_000  # that are read into memory, some 5 GB
+MOST_BYTES = 2_500_000_000  # of a file of text, which are about as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +82,30 @@ def _file(path: Path) -> Table:
     if not path.is_file():
         raise UserError(f"there is no file {str(path)!r}; give the path of a CSV or Parquet file")
     if path.suffix.lower() not in {".parquet", ".pq"}:
+        if path.stat().st_size > MOST_BYTES:
+            raise _too_large(path, f"{path.stat().st_size / 1e9:.1f} GB of text", f"{MOST_BYTES / 1e9:.1f} GB")
         columns, rows, delimiter = read_csv(path)
         return Table(str(path), columns, rows, in_file=True, delimiter=delimiter)
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
+        with pyarrow.parquet.ParquetFile(path) as file:
+            rows = file.metadata.num_rows
+            table = file.read() if rows <= MOST_ROWS else file.schema_arrow.empty_table()
         names = table.column_names
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path} is not a Parquet file that can be read: {first}") from None
+    if rows > MOST_ROWS:
+        raise _too_large(path, f"{rows:,} rows", f"{MOST_ROWS:,}")
     refuse_doubled(str(path), names)
     columns = {name: _plain(table[name]) for name in names}
     return Table(str(path), columns, range(table.num_rows), in_file=True)
+
+
+def _too_large(path: Path, found: str, most: str) -> UserError:
+    return UserError(
+        f"{path} has {found}; up to {most} are read at once. Where it holds many items, ucbf.learn_fleet (ucbf learn "
+        "inventory --item COLUMN --items FILE) reads it a part at a time; else give a part of it"
+    )
 
 
 def _of_pandas(what: str, index: Any, given: dict[str, Any]) -> Table:
