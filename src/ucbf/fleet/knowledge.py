@@ -49,7 +49,7 @@ class Counted:
 
     def believed(self, items: Ints, curious: bool) -> Floats:
         """[n, L, R] curious: with the doubts that a plan adds where W was censored."""
-        rows = _rows(items, self.rows)
+        rows = _view_of(_rows(items, self.rows))
         counted = {name: getattr(self.law, name)[rows] for name in ("counts", "below", "above")}
         law: Floats = np.empty_like(counted["counts"])
         laws.believe(self.law._replace(**counted, law=law, room=np.empty_like(self.law.room)), curious)
@@ -141,3 +141,10 @@ def _rows(items: Ints, rows: int) -> Ints:
     """The rows of some items in the tables."""
     found: Ints = (items[:, None] * rows + np.arange(rows)).ravel()
     return found
+
+
+def _view_of(rows: Ints) -> Ints | slice:
+    """Rows that follow one another as a slice, with which a table is not copied."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows

@@ -26,6 +26,7 @@ from ucbf.systems.base import Preset
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 MONDAY = 4  # 1970-01-05, in days from 1970-01-01
+AT_ONCE = 64  # items whose rows are placed, so that they stay in the cache
 SHAPES = 256  # presets that are kept ready
 _ready: dict[str, Preset] = {}
 
@@ -238,11 +239,11 @@ def _plans(
     """What is learned of some items of one shape."""
     costs = {name: values[items] for name, values in part.costs.items()}
     fleet = Fleet(preset, costs, len(items), law=job.law_of_its_own(), forecasts=coming is not None, workers=1)
-    placed = _placed(fleet, preset, past, past.amount, items)
-    if coming is None or past.forecast is None:
-        fleet.add_indices(*placed)
-    else:
-        fleet.add_indices(*placed, _placed(fleet, preset, past, past.forecast, items)[2])
+    for first in range(0, len(items), AT_ONCE):
+        some = np.arange(first, min(first + AT_ONCE, len(items)))
+        expected = None if past.forecast is None else _placed(fleet, preset, past, past.forecast, items, some)[2]
+        fleet.add_indices(*_placed(fleet, preset, past, past.amount, items, some), expected)
+    if coming is not None:
         low, high = preset.amount_range
         fleet.expect(preset.sign * preset.to_units(np.clip(coming[items], low, high)))
     start = fleet.places([preset.system.nearest_to_zero], np.arange(1))[0]
@@ -264,17 +265,17 @@ def _plans(
 
 
 def _placed(
-    fleet: Fleet, preset: Preset, past: Rows, amounts: Floats, items: NDArray[np.int64]
+    fleet: Fleet, preset: Preset, past: Rows, amounts: Floats, items: NDArray[np.int64], some: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """[n] which of the items each of their rows is of, its step, and the index of W that its amount is."""
-    n = int(np.diff(past.begins)[items].sum())
+    """[n] which of the items each row of some of them is of, its step, and the index of W that its amount is."""
+    n = int((past.begins[items[some] + 1] - past.begins[items[some]]).sum())
     which, step, j = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     units = preset.to_units(preset.amount_range)
     w = np.zeros((2, 1 if preset.is_line else preset.system.raw_space.n_axes), np.int64)
     w[:, 0] = preset.sign * units  # of rows, the amount moves the first
     first, last = fleet.indices(w[:, 0] if preset.is_line else w)
     slope = 0 if units[0] == units[1] else (last - first) // (units[1] - units[0])
-    place_rows(past.begins, items, past.day, amounts, MONDAY, preset.n_steps, np.array(preset.amount_range, np.float64),
+    place_rows(past.begins, items, some, past.day, amounts, MONDAY, preset.n_steps, np.array(preset.amount_range, np.float64),
                float(preset.unit), int(first), int(slope), which, step, j)  # fmt: skip
     return which, step, j
 

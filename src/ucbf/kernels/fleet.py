@@ -246,6 +246,7 @@ def describe_items(begins: Ints, day: NDArray[np.int32], amount: Floats, out: Fl
 def place_rows(
     begins: Ints,
     items: Ints,
+    some: Ints,
     day: NDArray[np.int32],
     amount: Floats,
     monday: int,
@@ -260,11 +261,13 @@ def place_rows(
 ) -> None:
     """The rows of some items as disturbances: which of the items [n], step [n], and the index of W, j [n].
 
+    items: which rows belong to those that there are; some: which of these are wanted
+
     begins, day, amount: as above; monday: the day on which a period begins; ends: [2] of the range of amounts, to which
     others are moved; first, slope: the index of the least amount, and how far it moves for every unit more
     """
     k, least = 0, np.rint(ends[0] / unit)
-    for i in range(len(items)):
+    for i in some:
         h, before = 0, monday
         for r in range(begins[items[i]], begins[items[i] + 1]):
             h = h + 1 if day[r] == before + 1 and h + 1 < H else (day[r] - monday) % H  # divisions take long
