@@ -275,8 +275,9 @@ def _placed(
     w[:, 0] = preset.sign * units  # of rows, the amount moves the first
     first, last = fleet.indices(w[:, 0] if preset.is_line else w)
     slope = 0 if units[0] == units[1] else (last - first) // (units[1] - units[0])
-    place_rows(past.begins, items, some, past.day, amounts, MONDAY, preset.n_steps, np.array(preset.amount_range, np.float64),
-               float(preset.unit), int(first), int(slope), which, step, j)  # fmt: skip
+    ends = np.array(preset.amount_range, np.float64)
+    place_rows(past.begins, items, some, past.day, amounts, MONDAY, preset.n_steps, ends, float(preset.unit),
+               int(first), int(slope), which, step, j)  # fmt: skip
     return which, step, j
 
 
