@@ -6,7 +6,8 @@ import pytest
 import commands
 import ucbf
 from ucbf import advice, data
-from ucbf.advice.quantiles import SHARES, Quantiles, pinball
+from ucbf.advice.quantiles import SHARES, pinball
+from ucbf.data import Quantiles
 from ucbf.systems import Inventory
 
 SHOP = ["--price", 9, "--unit-cost", 4, "--order-cost", 0, "--holding", 0.5, "--storage", 0, "--penalty", 0]
@@ -34,7 +35,7 @@ def levels(tmp_path_factory):
     longer = np.concatenate([level, np.full(14, 9)])
     write(here / "good.csv", "day,forecast,stock", dates(N + 14), longer, longer)
     write(here / "bad.csv", "date,forecast", dates(), 24 - level)
-    write(here / "quantiles.csv", "date,q10,q50,q90", dates(), level - 3, level, level + 3)
+    write(here / "quantiles.csv", "date,q10,q50,q90", dates(N + 14), longer - 3, longer, longer + 3)
     wild = level.copy()
     wild[[3, 200]] = 999
     write(here / "wild.csv", "date,forecast", dates(), wild)

@@ -10,8 +10,9 @@ import ucbf
 from ucbf import data
 from ucbf.advice.judging import BY_LEVEL
 from ucbf.advice.planner import Planner
-from ucbf.advice.regimes import BORROWED, Regimes, _law, _scores, advise_by_level, chosen_regimes, levels
+from ucbf.advice.regimes import Regimes, _counts, _scores, advise_by_level, chosen_regimes, levels
 from ucbf.advice.training import Training
+from ucbf.following.levels import BORROWED, Scale, law_of
 from ucbf.systems import Inventory
 
 SHOP = Inventory(capacity=12, max_demand=12, price=9, unit_cost=4, holding=1, horizon=2)
@@ -70,7 +71,7 @@ def test_the_distribution_given_a_context_is_counted_with_a_little_of_what_all_s
     contexts = Regimes(0.0, (0.0,), np.inf, 0, 0, 0).contexts(values - values.mean(axis=0))
     preset = training.preset_of(0)
     system = preset.system.replace(contexts=2)
-    law = _law(training, 0, system, contexts)
+    law = ucbf.Disturbance.over(system.bins, law_of(_counts(training, 0, system, contexts)), 2)
     weights, R = 0.5 ** (np.arange(11, -1, -1) / 4), len(system.residuals)
     for h in range(2):
         counts = np.zeros((2, 2 * R))
@@ -110,7 +111,13 @@ def test_a_plan_with_one_context_that_says_nothing_is_the_plan():
     training = Training(SHOP, episodes_of(rng.integers(0, 9, (40, 2))), 1.0, None, None)
     planner = Planner(training, ongoing=True)
     alike = np.zeros((40, 3), np.int64)
-    blind = SimpleNamespace(half_life=training.recency.half_life, names=("low", "high"), contexts=lambda r: alike)
+    blind = SimpleNamespace(
+        half_life=training.recency.half_life,
+        names=("low", "high"),
+        memory=0.0,
+        scale=Scale(0.0, (0.0,)),
+        contexts=lambda r: alike,
+    )
     advised = advise_by_level(planner, blind)
     quantities = advised.policies[""].quantities_in(0)
     np.testing.assert_array_equal(quantities, planner.episode(0).policy.quantities)

@@ -263,9 +263,9 @@ def observe_case(folder: Path, chosen: int, strike: Strike) -> str:
     for day in (2, 3):
         observe(folder, day)
     follower = ucbf.follow(folder)
-    (controller,) = follower.learned().values()
-    follower.replay({"": controller}, follower.entries().values())
-    assert controller.agent.learner.visits.ravel().tolist() == [2, 1], "a step is lost, or counts twice"
+    knowledge = follower.learned()
+    follower.replay(knowledge, follower.entries().values())
+    assert knowledge.controllers[""].agent.learner.visits.ravel().tolist() == [2, 1], "a step is lost, or counts twice"
     return "taken in" if steps == 2 else "not taken in"
 
 

@@ -159,12 +159,14 @@ class Policy:
     def __str__(self) -> str:
         """A line for each run of steps with the same rule, context by context."""
         E = self.system.n_contexts
-        return "\n".join(
-            (f"context {e}, " if E > 1 else "") + line for e in range(E) for line in self._lines(self.rules(e))
-        )
+        return "\n".join((f"context {e}, " if E > 1 else "") + line for e in range(E) for line in self.lines(e))
 
-    def _lines(self, rules: list[Rule]) -> Iterator[str]:
-        names, h, words = self.step_names, 0, self.words
+    def lines(self, context: int | None = None, first: int = 0) -> Iterator[str]:
+        """A line for each run of steps with the same rule. context: where there are any; first: the step to begin with.
+
+        The same in all steps is said once, where there is no end.
+        """
+        names, h, words, rules = self.step_names, first, self.words, self.rules(context)
         if self.system.horizon is None and words.steps is None and len({rule.text for rule in rules}) == 1:
             yield f"every {words.step}: {rules[0].text}"
             return

@@ -73,7 +73,7 @@ def _better_by_level(advice: Advice) -> str:
         f"What to do depends on how high the {advice.preset.amount_name} was in the last steps: a policy that looks at "
         f"it got {show_number(-found[0]['ahead'])} an episode more in those that followed (95 %: "
         f"{show_number(-found[0]['high'])} to {show_number(-found[0]['low'])}). It is below, and in "
-        "policy_by_level.csv; ucbf act does not follow it."
+        "policy_by_level.csv; ucbf act follows it, and observe tells it the level."
     )
 
 

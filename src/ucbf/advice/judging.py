@@ -99,7 +99,7 @@ def _still_learning(planner: Planner, first: int) -> Callable[[int], Player]:
             return planner.renewed(first + k)
         now = planner.episode(first + k)
         if now.kind not in agents:
-            agents[now.kind] = planner.agent_for(first + k)
+            agents[now.kind] = planner.agent_for(now)
         elif agents[now.kind].system is not now.system:
             agents[now.kind] = agents[now.kind].moved_to(now.system)
         return agents[now.kind]

@@ -9,7 +9,8 @@ import numpy as np
 
 from ucbf.advice.judging import BY_LEVEL, LEARNED, judge, judged_policies, learned_rewards, rewards_by_level
 from ucbf.advice.planner import Planner
-from ucbf.advice.quantiles import Quantiles, QuantileScores, scores
+from ucbf.advice.promotions import Promotions
+from ucbf.advice.quantiles import QuantileScores, scores
 from ucbf.advice.regimes import advise_by_level, chosen_regimes
 from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
@@ -18,9 +19,10 @@ from ucbf.advice.training import Training
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
-from ucbf.data import Episodes, independence
+from ucbf.data import Episodes, Quantiles, independence
 from ucbf.data.sizes import rounding_effect
 from ucbf.errors import UserError
+from ucbf.following.calendar import calendar_of
 from ucbf.run import Progress
 from ucbf.systems.base import Preset
 
@@ -40,6 +42,8 @@ def learn(
     without: str | None = None,
     quantiles: Quantiles | None = None,
     relearned: Sequence[dict[str, Any]] | None = None,
+    promotions: Promotions | None = None,
+    coming: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Learn a policy from the first episodes of a series, judge it by the others, and learn again from all of them.
@@ -83,6 +87,13 @@ def learn(
     relearned
         ``changes`` as they are known after all episodes, for what is learned again from all of them: where they were
         learned themselves, as what promotions do. The same, if None.
+    promotions
+        What :func:`ucbf.advice.promotions` found, where the profiles of the changes are those of promotions: ``act``
+        can then be told what is promoted.
+    coming
+        What is known of the episode that comes, as one of ``changes`` has it, and its "quantiles" [H, m] where there
+        are any: ``Advice.by_kind`` then says what to do in it. None: where every episode differs, what to do in the
+        last one.
     progress
         Called with (steps of work done, steps of work).
     """
@@ -117,9 +128,11 @@ def learn(
     if regimes is not None:
         regimes = chosen_regimes(whole) or regimes
     last = len(whole.episodes) - 1
-    kinds = {planner.episode(k).name: k for k in whole.last_of_each_kind()}
+    shown = [planner.episode(k) for k in whole.last_of_each_kind()]
+    if coming is not None:
+        shown = [planner.coming(coming, calendar_of(episodes))]
     return Advice(
-        by_kind={name: planner.episode(k) for name, k in kinds.items()},
+        by_kind={each.name: each for each in shown},
         training=training.training_episodes,
         test=training.test_episodes,
         rewards=rewards,
@@ -133,11 +146,13 @@ def learn(
         certificate=_certificate(planner, last, p),
         loss=estimated_loss(planner, last, begin, work.done),
         start=begin * preset.unit,
-        agents={name: planner.agent_for(k) for name, k in kinds.items()},
+        agents={each.name: planner.agent_for(each) for each in shown},
         planner=planner,
         judged=judged,
         quantile_scores=found,
         by_level=None if regimes is None else advise_by_level(planner, regimes),
+        promotions=promotions,
+        is_coming=coming is not None,
     )
 
 

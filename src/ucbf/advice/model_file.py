@@ -1,31 +1,46 @@
-"""What a piece of advice leaves behind for those who follow it: ``model.json``."""
+"""What a piece of advice leaves behind for those who follow it: ``model.json``, and what it names."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ucbf.advice.result import Advice
 from ucbf.advice.training import FEWEST_OF_A_KIND
-from ucbf.data import Episodes
-from ucbf.data.cutting import kinds_of_weekdays
-from ucbf.data.series import STEPS
+from ucbf.controller import Controller
 from ucbf.files import digest
-from ucbf.following.calendar import Calendar, as_datetime
-from ucbf.following.model import NAME, Kind, Model, write_model
+from ucbf.following.calendar import calendar_of
+from ucbf.following.levels import write_levels
+from ucbf.following.model import NAME, Kind, Model, Promoted, Stored, write_model
+from ucbf.following.places import Places, write_places
+
+KNOWLEDGE = "knowledge.npz"
+Floats = NDArray[np.float64]
 
 
 def save_advice(advice: Advice, folder: Path, time_zone: str | None) -> list[str]:
     """Write the agents and ``model.json``, which comes last; their names. time_zone: of the series, if it was named."""
-    agents = advice.controllers()
-    files = {name: f"agent-{_slug(name)}.npz" if len(agents) > 1 else "agent.npz" for name in agents}
-    for name, controller in agents.items():
-        controller.save(folder / files[name])
-    write_model(folder, _model(advice, folder, files, time_zone))
-    return [*files.values(), NAME]
+    training = advice.planner.training
+    if training.changes is None:
+        controllers = {advice.by_kind[name].kind: each for name, each in advice.controllers().items()}
+    else:
+        kinds = advice.planner.distributions
+        controllers = {kind: Controller(*advice.planner.agent_of_kind(kind)) for kind in kinds}
+    stored = {}
+    for kind, controller in controllers.items():
+        name = f"agent-{_slug(kind)}.npz" if len(controllers) > 1 else "agent.npz"
+        controller.save(folder / name)
+        stored[kind] = _stored(folder, name)
+    knowledge = None
+    if _write_knowledge(advice, folder / KNOWLEDGE):
+        knowledge = _stored(folder, KNOWLEDGE)
+    else:
+        (folder / KNOWLEDGE).unlink(missing_ok=True)
+    write_model(folder, _model(advice, stored, knowledge, time_zone))
+    return [*(each.name for each in stored.values()), *([] if knowledge is None else [KNOWLEDGE]), NAME]
 
 
 def _slug(name: str) -> str:
@@ -33,68 +48,84 @@ def _slug(name: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in name)
 
 
-def _model(advice: Advice, folder: Path, files: dict[str, str], time_zone: str | None) -> Model:
-    """What is to be known of an advice whose agents were saved. files: by the names of ``advice.by_kind``."""
-    preset, series = advice.preset, advice.learned.series
-    training, law_of = advice.planner.training, advice.planner.distributions
-    varies = () if training.changes is None else tuple(sorted({name for each in training.changes for name in each}))
+def _stored(folder: Path, name: str) -> Stored:
+    return Stored(name, digest((folder / name).read_bytes()))
+
+
+def _write_knowledge(advice: Advice, path: Path) -> bool:
+    """Write what is known of W besides what agents count; whether there is any."""
+    training = advice.planner.training
     if training.quantiles is not None:
-        varies = (*varies, "quantiles")
+        kinds, half_life = training.episodes.kinds, training.recency.half_life
+        write_places(path, Places(training.places, kinds, training.quantiles.gap, half_life, training.pooled))
+        return True
+    if advice.by_level is not None and advice.follows_level:
+        write_levels(path, advice.by_level.levels)
+        return True
+    return False
 
-    def law(kind: str) -> tuple[Any, int]:
-        found = law_of[kind]
-        return (tuple(map(tuple, found.pmf.tolist())), int(found.low)) if varies else ((), 0)
 
-    kinds = {
-        each.kind: Kind(
-            files[name],
-            digest((folder / files[name]).read_bytes()),
-            *_amounts(advice.learned, each.kind),
-            *law(each.kind),
-        )
-        for name, each in advice.by_kind.items()
-    }
-    if varies:  # one agent stands for all kinds; each has a distribution of its own
-        (one,) = kinds.values()
-        kinds = {kind: replace(one, pmf=law(kind)[0], low=law(kind)[1]) for kind in law_of}
+def _model(advice: Advice, stored: dict[str, Stored], knowledge: Stored | None, time_zone: str | None) -> Model:
+    """What is to be known of an advice whose agents were saved. stored: by the kind of an episode."""
+    preset, episodes, training = advice.preset, advice.learned, advice.planner.training
+    series, values = episodes.series, _unexpected(advice)
     return Model(
         preset=preset.kind,
         parameters={name: value for name, value in preset.parameters().items() if name != "profile"},
         source=series.source,
         column=series.name,
         rows=len(series),
-        episodes=len(advice.learned),
+        episodes=len(episodes),
         expected=float(advice.value),
-        varies=varies,
-        calendar=calendar_of(advice.learned, time_zone),
-        kinds=kinds,
+        varies=advice.varies,
+        shares=() if training.quantiles is None else tuple(training.quantiles.shares.tolist()),
+        promotions=_promoted(advice),
+        knowledge=knowledge,
+        calendar=calendar_of(episodes, time_zone),
+        dependence=_dependence(values, episodes.kinds),
+        kinds={kind: Kind(each, *_moments(_alike(values, episodes.kinds, kind))) for kind, each in stored.items()},
     )
 
 
-def calendar_of(episodes: Episodes, time_zone: str | None) -> Calendar:
-    """The steps that follow a series. time_zone: of the series, if it was named."""
-    series, H = episodes.series, episodes.values.shape[1]
-    next_step = (len(series) - episodes.begin) % H
-    if series.times is None or series.spacing is None:
-        return Calendar(H, next_step)
-    return Calendar(
-        horizon=H,
-        next_step=next_step,
-        last=str(as_datetime(series.times[-1])),
-        spacing=series.spacing,
-        seconds=STEPS.get(series.spacing),
-        time_zone=time_zone,
-        names=episodes.names,
-        weekday_kinds=kinds_of_weekdays(series.spacing, H),
-    )
+def _promoted(advice: Advice) -> Promoted | None:
+    found = advice.promotions
+    return None if found is None else Promoted(found.column, found.uplift, found.means)
 
 
-def _amounts(episodes: Episodes, kind: str) -> tuple[Any, Any, Any]:
-    """[H] the means, standard deviations and counts of the amounts of a kind; of all where it has too few."""
-    values = np.where(episodes.outliers, np.nan, episodes.values)
-    members = values[[each == kind for each in episodes.kinds]]
-    table = members if len(members) >= FEWEST_OF_A_KIND else values
+def _unexpected(advice: Advice) -> Floats:
+    """[K, H] what amounts differ from their forecasts by, or from what the level of the steps before let expect.
+
+    The amounts themselves where there is neither; nan for outliers.
+    """
+    values = advice.learned_errors.values
+    if advice.by_level is not None and advice.follows_level:
+        values = values - advice.by_level.expected()
+    return np.where(advice.learned.outliers, np.nan, values)
+
+
+def _alike(values: Floats, kinds: tuple[str, ...], kind: str) -> Floats:
+    """[n, H] those of a kind of episode; all, where it has too few."""
+    members = values[[each == kind for each in kinds]]
+    return members if len(members) >= FEWEST_OF_A_KIND else values
+
+
+def _moments(table: Floats) -> tuple[Any, Any, Any]:
+    """[H] means, standard deviations and counts of every step."""
     n = np.isfinite(table).sum(axis=0)
     mean = np.nansum(table, axis=0) / np.maximum(n, 1)
     spread = np.sqrt(np.nansum((table - mean) ** 2, axis=0) / np.maximum(n - 1, 1))
     return tuple(mean.tolist()), tuple(spread.tolist()), tuple(n.tolist())
+
+
+def _dependence(values: Floats, kinds: tuple[str, ...]) -> float:
+    """By how much neighbours that depend on each other widen the variance of a mean; 1 where they do not.
+
+    The variance of means of blocks of steps, as many as there are steps in each, over that of independent steps.
+    """
+    means = {kind: np.array(_moments(_alike(values, kinds, kind))[0]) for kind in set(kinds)}
+    differ = (values - np.array([means[kind] for kind in kinds])).ravel()
+    size = int(np.sqrt(len(differ)))
+    blocks = differ[: size * size].reshape(size, size)
+    n = np.isfinite(blocks).sum(axis=1)
+    variance, of_blocks = float(np.nanvar(differ)), float((np.nansum(blocks, axis=1) ** 2 / np.maximum(n, 1)).mean())
+    return max(of_blocks / variance, 1.0) if variance > 0 else 1.0

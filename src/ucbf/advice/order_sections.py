@@ -11,8 +11,6 @@ from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.ordering import OrderAdvice
 from ucbf.advice.remarks import Remark, assumed_costs, losing_sales, with_caveats
 from ucbf.advice.sections import (
-    Line,
-    Rules,
     Sections,
     check_lines,
     data_lines,
@@ -21,6 +19,7 @@ from ucbf.advice.sections import (
     source_line,
     verdict_on,
 )
+from ucbf.advice.what_to_do import Line, Rules
 from ucbf.data.outliers import outliers
 from ucbf.wording import show_count, show_number
 

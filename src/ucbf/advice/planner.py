@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ucbf.advice.training import Training
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.disturbance import Disturbance
+from ucbf.following.calendar import Calendar
 from ucbf.laws import Recent
 from ucbf.planning import Plan, endless_mix, plan
 from ucbf.policies import Policy
@@ -33,6 +34,7 @@ class EpisodeAdvice:
     rules: dict[str, Policy]  # by name: what it is compared with
     name: str  # "weekday", "weekend", a date where every episode differs, or ""
     kind: str  # "weekday", "weekend" or ""
+    begins: int = 0  # the first of its steps that is still to come
 
     @property
     def amount_distribution(self) -> Disturbance:
@@ -84,16 +86,39 @@ class Planner:
         rules = {n: in_words(rule) for n, rule in preset.rules(distribution, system).items()}
         return EpisodeAdvice(preset, system, distribution, best, in_words(best), rules, name, kind)
 
-    def agent_for(self, k: int) -> UCBVIf:
-        """An agent for episode k. What was learned is its prior, worth as many episodes as it was learned from.
+    def coming(self, known: dict[str, Any], calendar: Calendar) -> EpisodeAdvice:
+        """What to do in the episode that comes, by what is known of it: as of ``changes``, and its quantiles [H, m]."""
+        training, kind, known = self.training, calendar.kind_of(1), dict(known)
+        quantiles, profile = known.pop("quantiles", None), training.profiles.get(kind)
+        preset = training.preset.replace(**({} if profile is None else {"profile": profile}), **known)
+        distribution = None
+        if training.quantiles is not None:
+            distribution = training.distribution_by_quantiles(preset, training.quantiles.of_one(quantiles), 0, kind)
+        found = self.advice_for(preset, kind, calendar.when(1), distribution)
+        return replace(found, begins=calendar.place_of(1))
+
+    def agent_for(self, now: EpisodeAdvice) -> UCBVIf:
+        """An agent for an episode. What was learned is its prior, worth as many episodes as it was learned from.
 
         Where what is recent counts more, so it does for the agent.
         """
-        now, recency = self.episode(k), self.training.recency
-        if recency.counts_alike:
-            return UCBVIf(now.system, prior=now.distribution, prior_weight=len(self.training.training_episodes))
-        weight = float(self.training.weights.sum())
-        return UCBVIf(now.system, law=Recent(half_life=recency.half_life, prior=now.distribution, prior_weight=weight))
+        return self._agent(now.system, now.distribution)
+
+    def agent_of_kind(self, kind: str) -> tuple[Preset, UCBVIf]:
+        """An agent for the last episode of a kind, which serves around every forecast.
+
+        What it knows of W is not clipped to the amounts that are possible around that of one episode.
+        """
+        kinds = self.training.episodes.kinds
+        now = self.episode(max(k for k, each in enumerate(kinds) if each == kind))
+        return now.preset, self._agent(now.system, self.distributions[kind])
+
+    def _agent(self, system: System, prior: Disturbance) -> UCBVIf:
+        training = self.training
+        if training.recency.counts_alike:
+            return UCBVIf(system, prior=prior, prior_weight=len(training.training_episodes))
+        law = Recent(half_life=training.recency.half_life, prior=prior, prior_weight=float(training.weights.sum()))
+        return UCBVIf(system, law=law)
 
     def expected_value(self, start: int) -> float:
         """The mean reward of an episode from this state; where episodes follow each other, of this episode alone."""
@@ -113,8 +138,7 @@ class Planner:
         training, kind = self.training, self.training.episodes.kinds[k]
         if training.quantiles is None:
             return self._distribution(training.preset_of(k), kind)
-        counted = training.counted_episodes(kind)
-        return training.quantile_distribution(k, counted, training.weights[counted])
+        return training.distribution_by_quantiles(training.preset_of(k), training.quantiles, k, kind)
 
     def _distribution(self, preset: Preset, kind: str) -> Disturbance:
         """The distribution of W around the profile of this preset, without impossible amounts."""

@@ -22,15 +22,19 @@ class Promotions:
     uplift: float  # by which a promotion multiplies the mean of a step: the ratio that was seen, shrunk towards 1
     seen: float  # that ratio
     steps: int  # promoted ones that it rests on
+    means: dict[str, tuple[float, ...]]  # by the kind of an episode: [H] the mean of every step without promotions
+    column: str = "promoted"  # which marked them
 
 
-def promotions(episodes: Episodes, promoted: NDArray[np.bool_], train: float = 0.7) -> Promotions:
+def promotions(
+    episodes: Episodes, promoted: NDArray[np.bool_], train: float = 0.7, column: str = "promoted"
+) -> Promotions:
     """What is expected of each episode: the mean of each step without promotions, times the uplift where promoted.
 
     The uplift is the ratio of what was promoted in the training episodes to the means of the same steps without a
     promotion. With n promoted steps it is 1 + (ratio - 1) n / (n + 5).
 
-    promoted: [K, H]; train: the share of the episodes that is learned from
+    promoted: [K, H]; train: the share of the episodes that is learned from; column: which marked them
     """
     n = len(episodes.split(train)[0])
     values = np.where(episodes.part(0, n).outliers, np.nan, episodes.values[:n])
@@ -55,7 +59,8 @@ def promotions(episodes: Episodes, promoted: NDArray[np.bool_], train: float = 0
     if never_off.any():
         fallback = np.where(np.isnan(_means(values, on)), np.nanmean(values), _means(values, on)) / max(uplift, 1e-9)
         base = np.where(never_off, fallback, base)
-    return Promotions(np.where(promoted, uplift * base, base), uplift, ratio, steps)
+    means = {kind: tuple(base[episodes.kinds.index(kind)].tolist()) for kind in dict.fromkeys(episodes.kinds)}
+    return Promotions(np.where(promoted, uplift * base, base), uplift, ratio, steps, means, column)
 
 
 def _means(values: Floats, which: NDArray[np.bool_]) -> Floats:

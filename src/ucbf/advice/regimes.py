@@ -17,47 +17,53 @@ from ucbf.advice.planner import Planner
 from ucbf.advice.recency import SMALLEST, Recency, given_recency, log_student
 from ucbf.advice.training import Training
 from ucbf.disturbance import Disturbance
-from ucbf.planning import endless_mix, plan
+from ucbf.following.calendar import calendar_of
+from ucbf.following.levels import Counted, Levels, Scale, law_of
+from ucbf.planning import endless_mix, lowest_best, plan
 from ucbf.policies import Policy
 from ucbf.system import System
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CONTEXTS, MEMORIES = (2, 3), (0.0, 0.5, 0.8)  # that are tried
-NAMES = {2: ("low", "high"), 3: ("low", "usual", "high")}
 FEWEST = 8  # training episodes: with fewer, none are made
 BETTER_BY = 5.0  # nats that contexts must predict better by than none: some chance, and the best of twelve
-BORROWED = 5.0  # observations of the distribution without contexts that each context is given
 
 
 @dataclass(frozen=True)
 class Regimes:
     """How the level of the last steps is counted, and cut into contexts."""
 
-    memory: float  # m: the share of the level that stays at each step; 0: only the last step counts
-    cuts: tuple[float, ...]  # [E-1] the levels between contexts, in the user's units
+    memory: float  # as of :class:`ucbf.following.levels.Scale`
+    cuts: tuple[float, ...]
     half_life: float  # in episodes: how much of the past counts in each context; infinite where all counts alike
     score: float  # the mean logarithm of the likelihood of a step, with these contexts
     score_without: float  # without any
     predicted: int  # steps that were predicted
 
     @property
+    def scale(self) -> Scale:
+        """How the level is counted, and cut."""
+        return Scale(self.memory, self.cuts)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """[E] of the contexts."""
-        return NAMES[len(self.cuts) + 1]
+        return self.scale.names
 
     def contexts(self, residuals: Floats) -> Ints:
         """[K, H+1] the context of every step, and the one that followed. residuals: [K, H], nan counts as 0."""
         K, H = residuals.shape
-        found = np.searchsorted(self.cuts, levels(residuals.ravel(), self.memory))
+        found = self.scale.contexts(levels(residuals.ravel(), self.memory))
         return np.concatenate([found[:-1].reshape(K, H), found[H::H, None]], axis=1).astype(np.int64)
 
 
 def levels(residuals: Floats, memory: float) -> Floats:
     """[T+1] the level before each step, and after the last; 0 at first. residuals: [T], nan counts as 0."""
     found = np.zeros(len(residuals) + 1)
+    scale = Scale(memory, (0.0,))
     for t, r in enumerate(np.nan_to_num(residuals)):
-        found[t + 1] = memory * found[t] + (1 - memory) * r
+        found[t + 1] = scale.next(found[t], r)
     return found
 
 
@@ -125,9 +131,24 @@ class RegimeAdvice:
 
     regimes: Regimes
     training: Training  # from which it was learned
-    now: int  # the context after the last step of the series
     policies: dict[str, Policy]  # by the kind of an episode
     contexts: Ints  # [K, H+1] of all episodes
+    levels: Levels  # what it takes to go on
+
+    @property
+    def now(self) -> int:
+        """The context after the last step of the series."""
+        return int(self.regimes.scale.contexts(self.levels.level))
+
+    def expected(self) -> Floats:
+        """[K, H] the mean of every amount at the level of the steps before it."""
+        episodes, contexts = self.training.episodes, self.contexts[:, :-1]
+        of_kinds = {
+            kind: found.expected(self.training.preset_of(episodes.kinds.index(kind)))
+            for kind, found in self.levels.kinds.items()
+        }
+        steps = np.arange(contexts.shape[1])
+        return np.array([of_kinds[kind][steps, row] for kind, row in zip(episodes.kinds, contexts, strict=True)])
 
 
 def advise_by_level(planner: Planner, regimes: Regimes) -> RegimeAdvice:
@@ -136,23 +157,37 @@ def advise_by_level(planner: Planner, regimes: Regimes) -> RegimeAdvice:
     planner = planner if training is planner.training else Planner(training, planner.ongoing)
     means = training.profiles_of(np.arange(len(training.training_episodes)))
     expected = np.array([means[kind] for kind in training.episodes.kinds])
-    contexts = regimes.contexts(training.episodes.values - expected)
+    residuals = training.episodes.values - expected
+    contexts = regimes.contexts(residuals)
     following, transitions = planner.following
-    systems = [training.preset_of(k).system.replace(contexts=E) for k in following]
-    laws = [_law(training, k, system, contexts) for k, system in zip(following, systems, strict=True)]
-    policies = {}
-    for k, system, law in zip(following, endless_mix(systems, laws, transitions), laws, strict=True):
-        preset, episodes = training.preset_of(k), training.episodes
+    presets = [training.preset_of(k) for k in following]
+    systems = [preset.system.replace(contexts=E) for preset in presets]
+    counts = [_counts(training, k, system, contexts) for k, system in zip(following, systems, strict=True)]
+    laws = [Disturbance.over(system.bins, law_of(found), E) for system, found in zip(systems, counts, strict=True)]
+    policies, kinds = {}, {}
+    ending = endless_mix(systems, laws, transitions)
+    for k, preset, system, law, found in zip(following, presets, ending, laws, counts, strict=True):
+        kind, episodes = training.episodes.kinds[k], training.episodes
         words = preset.policy(planner.episode(k).plan, episodes.names, episodes.series.spacing).words
-        policies[episodes.kinds[k]] = Policy(system, plan(system, law).policy, words)
-    return RegimeAdvice(regimes, training, int(contexts[-1, -1]), policies, contexts)
+        policies[kind] = Policy(system, lowest_best(plan(system, law).q), words)
+        profile = preset.per_step("profile") if preset.has_profile else np.zeros(0)
+        kinds[kind] = Counted(np.array(means[kind]), profile, found, system.terminal.reshape(E, -1))
+    at_end = _level_at_end(training, regimes.memory, residuals, means)
+    levels_now = Levels(regimes.scale, at_end, regimes.half_life, training.pooled, kinds)
+    return RegimeAdvice(regimes, training, policies, contexts, levels_now)
 
 
-def _law(training: Training, k: int, system: System, contexts: Ints) -> Disturbance:
-    """The distribution of W and of the next context, given the present one, in episodes like episode k.
+def _level_at_end(training: Training, memory: float, residuals: Floats, means: dict[str, tuple[float, ...]]) -> float:
+    """The level after the last step of the series, which may be after the last whole episode."""
+    episodes, calendar = training.episodes, calendar_of(training.episodes)
+    rest = episodes.series.values[episodes.begin + episodes.values.size :]
+    numbers = range(1 - len(rest), 1)
+    usual = [means.get(calendar.kind_of(n), next(iter(means.values())))[calendar.place_of(n)] for n in numbers]
+    return float(levels(np.concatenate([residuals.ravel(), rest - usual]), memory)[-1])
 
-    Each context is given a few observations of what was counted in all of them.
-    """
+
+def _counts(training: Training, k: int, system: System, contexts: Ints) -> Floats:
+    """[H, E, E R] how often W and the next context came after each context, in episodes like episode k."""
     preset, E, H = training.preset_of(k), system.n_contexts, system.n_steps
     counted = training.counted_episodes(training.episodes.kinds[k])
     w, R = training.disturbances[counted], len(system.residuals)
@@ -165,8 +200,5 @@ def _law(training: Training, k: int, system: System, contexts: Ints) -> Disturba
         of = steps.ravel()
         possible = preset.nearest_possible(w.ravel()[of], preset.expected_amount[h])
         at = (now.ravel()[of] * E + then.ravel()[of]) * R + system.bins.index(possible)
-        counts = np.bincount(at, weights[of], minlength=E * E * R).reshape(E, E * R)
-        shared = counts.sum(axis=0) / counts.sum()
-        rows.append((counts + BORROWED * shared) / (counts.sum(axis=1, keepdims=True) + BORROWED))
-    pmf = np.concatenate(rows)
-    return Disturbance.over(system.bins, pmf / pmf.sum(axis=1, keepdims=True), E)
+        rows.append(np.bincount(at, weights[of], minlength=E * E * R).reshape(E, E * R))
+    return np.array(rows)

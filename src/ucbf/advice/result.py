@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.advice.judging import Rewards, compare
+from ucbf.advice.judging import BY_LEVEL, Rewards, compare
 from ucbf.advice.planner import EpisodeAdvice, Planner
+from ucbf.advice.promotions import Promotions
 from ucbf.advice.quantiles import QuantileScores
 from ucbf.advice.recency import Recency
 from ucbf.advice.regimes import RegimeAdvice
@@ -19,6 +20,7 @@ from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.controller import Controller
 from ucbf.data import Episodes, Independence
+from ucbf.following.known import PROFILE, PROMOTED, QUANTILES
 from ucbf.planning import Plan
 from ucbf.policies import Policy
 from ucbf.systems.base import Preset
@@ -47,6 +49,8 @@ class Advice:
     judged: Planner = field(repr=False)  # from ``training`` only
     quantile_scores: QuantileScores | None = None  # where quantiles were forecast: how well they predict
     by_level: RegimeAdvice | None = None  # what to do by the level of the last steps, where that predicts better
+    promotions: Promotions | None = None  # what they do, where they are known beforehand
+    is_coming: bool = False  # whether ``by_kind`` is of the episode that comes, where every episode differs
 
     def __repr__(self) -> str:
         return f"Advice({self.preset.kind}, {len(self.learned)} episodes learned from, {len(self.test)} judged by)"
@@ -62,6 +66,21 @@ class Advice:
         return self.planner.training.forecast is not None
 
     @property
+    def varies(self) -> tuple[str, ...]:
+        """What differs from episode to episode and is known beforehand, by the names that act has for it."""
+        training = self.planner.training
+        names = {name for change in training.changes or () for name in change}
+        if self.promotions is not None:
+            names = names - {PROFILE} | {PROMOTED}
+        return tuple(sorted(names if training.quantiles is None else names | {QUANTILES}))
+
+    @property
+    def follows_level(self) -> bool:
+        """Whether the level of the last steps is to be followed: it predicts better, and was not judged to be worse."""
+        rows = [row for row in self.comparison() if row["policy"] == BY_LEVEL]
+        return self.by_level is not None and not any(row["low"] > 0 for row in rows)
+
+    @property
     def errors(self) -> tuple[Episodes, Episodes]:
         """The training and the test episodes, less their forecasts where they have them."""
         errors_of = self.judged.training.errors_of
@@ -74,7 +93,7 @@ class Advice:
 
     @property
     def last(self) -> EpisodeAdvice:
-        """The last of ``by_kind``: of all kinds in alphabetical order, or of the last episode if every one differs."""
+        """The last of ``by_kind``, whose kinds are in alphabetical order."""
         return next(reversed(self.by_kind.values()))
 
     @property

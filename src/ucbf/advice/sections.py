@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
-from ucbf.advice.judging import BY_LEVEL, FEWEST_EPISODES, LEARNED, NOT_RULES
+from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, NOT_RULES
 from ucbf.advice.remarks import Remark, assumed_costs, binding_capacity, losing_sales, with_caveats
 from ucbf.advice.result import Advice
+from ucbf.advice.what_to_do import Line, Rules, rules_of
 from ucbf.data import Episodes
 from ucbf.data.outliers import outliers
 from ucbf.systems.base import Preset
@@ -19,26 +20,6 @@ from ucbf.wording import show_count, show_number
 
 CAVEATS, NO_CAVEATS = "Read this first", "Nothing that was checked speaks against this advice."
 COLUMNS = ("policy", "reward an episode", "learned is ahead by (95 %)")
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of text, and what it is about."""
-
-    about: str  # set before the text, with a colon; nothing is if it is empty
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.about}: {self.text}" if self.about else self.text
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What to do in one kind of episode."""
-
-    kind: str  # the key of ``Advice.by_kind``, where there is one: its picture stands beside
-    heading: str  # empty where there is one kind only
-    lines: tuple[Line, ...]
 
 
 class Compared(NamedTuple):
@@ -122,7 +103,7 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
         verdict=verdict_on(advice, len(caveats)),
         caveats=caveats,
-        rules=_rules(advice),
+        rules=rules_of(advice),
         worth=_worth(advice),
         judgement=judgement_on(advice),
         parameters=parameter_lines(advice, given),
@@ -207,34 +188,6 @@ def parameter_lines(advice: Judged, given: Collection[str] | None) -> tuple[Line
 
 def _date(text: str) -> str:
     return text.removesuffix(" 00:00:00")
-
-
-def _rules(advice: Advice) -> tuple[Rules, ...]:
-    plain = [
-        Rules(kind, _date(each.name), tuple(map(_rule_line, str(each.policy).splitlines())))
-        for kind, each in advice.by_kind.items()
-    ]
-    return (*plain, *_rules_by_level(advice))
-
-
-def _rules_by_level(advice: Advice) -> Iterator[Rules]:
-    """What to do by the level of the last steps, where that predicts better."""
-    if advice.by_level is None:
-        return
-    names, now = advice.by_level.regimes.names, advice.by_level.regimes.names[advice.by_level.now]
-    for kind, policy in advice.by_level.policies.items():
-        lines = str(policy).splitlines()
-        for e, name in enumerate(names):
-            lines = [line.replace(f"context {e}, ", f"{name}, ", 1) for line in lines]
-        about = f"{kind}, by" if kind else "By"
-        heading = f"{about} the level of the last steps, which is {now} now"
-        yield Rules(BY_LEVEL + kind, heading, tuple(map(_rule_line, lines)))
-
-
-def _rule_line(line: str) -> Line:
-    """A line of a policy: the steps, and what to do in them."""
-    steps, _, rule = line.partition(": ")
-    return Line(steps, rule)
 
 
 def _worth(advice: Advice) -> tuple[Line, ...]:

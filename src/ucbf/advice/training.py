@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.advice.quantiles import Quantiles
 from ucbf.advice.recency import Recency, chosen_recency, given_recency
-from ucbf.data import Episodes
+from ucbf.data import Episodes, Quantiles
+from ucbf.data.quantiles import distribution_by_places
 from ucbf.disturbance import Disturbance
 from ucbf.system import System
 from ucbf.systems.base import Preset
@@ -186,16 +186,13 @@ class Training:
         counted: [n] these episodes; weights: [n] what each counts
         """
         assert self.quantiles is not None
-        preset, H = self.preset_of(k), self.episodes.values.shape[1]
-        system, places, rows = preset.system, self.places[counted], []
-        for h in range(H):
-            at, weight = (places.ravel(), np.repeat(weights, H)) if self.pooled else (places[:, h], weights)
-            amounts = np.clip(self.quantiles.amounts(k, h, at), *preset.amount_range)
-            w = preset.sign * (preset.to_units(amounts) - preset.expected_amount[h])
-            rows.append(np.bincount(system.bins.index(w), weight, minlength=len(system.residuals)))
-        counts = np.array(rows)
-        pmf = counts / counts.sum(axis=1, keepdims=True)
-        return Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=system.residuals[0])
+        places = self.places[counted]
+        return distribution_by_places(self.preset_of(k), self.quantiles, k, places, weights, self.pooled)
+
+    def distribution_by_quantiles(self, preset: Preset, quantiles: Quantiles, k: int, kind: str) -> Disturbance:
+        """The same by these quantiles, of their episode k, and the places of all training episodes like it."""
+        counted = self.counted_episodes(kind)
+        return distribution_by_places(preset, quantiles, k, self.places[counted], self.weights[counted], self.pooled)
 
     def distribution(self, kind: str) -> Disturbance:
         """The distribution of W in episodes of a kind, as counted in the training episodes."""

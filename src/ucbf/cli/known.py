@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,19 +11,19 @@ from numpy.typing import NDArray
 from ucbf import data
 from ucbf.advice import Remark, forecast_remark
 from ucbf.advice.forecasts import quantile_remark
-from ucbf.advice.promotions import promotions
-from ucbf.advice.quantiles import Quantiles
+from ucbf.advice.promotions import Promotions, promotions
 from ucbf.advice.result import Advice
 from ucbf.cli.matching import matched
 from ucbf.cli.reading import Reading
+from ucbf.data.quantiles import Quantiles, middle
 from ucbf.errors import UserError
+from ucbf.following.calendar import calendar_of
+from ucbf.following.known import rest_of_episode
 from ucbf.systems import Preset
 from ucbf.wording import show_count
 
 FEWEST_PROMOTED = 10  # steps: an uplift from fewer is a caveat
 NEARLY = 1e-9  # amounts that differ by less, as a share, are the same
-MEDIANS = ("q50", "p50", "q0.5", "p0.5", "q_50", "median")  # names of a column with the median
-QUANTILE = re.compile(r"[qp]_?(\d+(?:\.\d+)?)")  # names of columns with quantiles: q10 or q0.1
 
 
 class Known(NamedTuple):
@@ -36,6 +35,8 @@ class Known(NamedTuple):
     remarks: tuple[Remark, ...] = ()
     quantiles: Quantiles | None = None
     columns: str = ""  # the names of the columns of these
+    promotions: Promotions | None = None
+    coming: dict[str, Any] | None = None  # the same as one of the changes, of the episode that comes, if it is known
 
     @property
     def ongoing(self) -> bool | None:
@@ -53,42 +54,63 @@ class Known(NamedTuple):
 WITHOUT_FORECAST = "without the forecast"
 
 
-def with_prices(prices: data.Series, episodes: data.Episodes) -> list[dict[str, Any]]:
-    """The prices of every episode."""
-    return [{"prices": tuple(day)} for day in matched(prices, episodes, "price", "demand").tolist()]
+def with_prices(known: Known, prices: data.Series, episodes: data.Episodes) -> Known:
+    """The same with the prices of every episode."""
+    of_days = [{"prices": tuple(day)} for day in matched(prices, episodes, "price", "demand").tolist()]
+    coming = _coming(prices, episodes)
+    if known.changes is None:
+        return Known(of_days, coming=None if coming is None else {"prices": tuple(coming)})
+    both = None if coming is None or known.coming is None else {**known.coming, "prices": tuple(coming)}
+    relearned = None if known.relearned is None else _merged(of_days, known.relearned)
+    return known._replace(changes=_merged(of_days, known.changes), relearned=relearned, coming=both)
+
+
+def _merged(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Both, episode by episode."""
+    return [{**a, **b} for a, b in zip(one, other, strict=True)]
 
 
 def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
     """The forecast of every episode, clipped to the range of the amount."""
-    column = column_of_forecast(source, reading.forecast_column)
-    named = quantile_columns(source) if reading.forecast_column is None else {}
+    column, named = data.forecast_columns(source, reading.forecast_column)
     remarks: tuple[Remark, ...] = ()
+    shares, (low, high) = np.array(list(named)), preset.amount_range
 
-    def table_of(name: str | None) -> NDArray[np.float64]:
-        return matched(reading.known_series(source, name), episodes, "forecast", preset.amount_name)
+    def both(name: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        series = reading.known_series(source, name, "--forecast-column")
+        return matched(series, episodes, "forecast", preset.amount_name), _coming(series, episodes)
 
-    low, high = preset.amount_range
-    values = np.stack([np.clip(table_of(name), low, high) for name in named.values()], axis=2) if named else None
-    table = table_of(column) if column is not None or values is None else _middle(np.array(list(named)), values)
+    tables, next_ones = zip(*map(both, named.values()), strict=True) if named else ((), ())
+    values = np.stack([np.clip(table, low, high) for table in tables], axis=2) if named else None
+    if column is not None or values is None:
+        table, coming = both(column)
+    else:
+        table = middle(shares, values)
+        coming = None if next_ones[0] is None else middle(shares, np.stack(next_ones, axis=1))
     beyond = int(((table < low) | (table > high)).sum())
     if beyond:
         said = f"{show_count(beyond, 'forecast')} outside {low:g}..{high:g} clipped to it."
         remarks = (*remarks, Remark(said))
     changes = [{"profile": tuple(row)} for row in np.clip(table, low, high).tolist()]
+    next_one: dict[str, Any] | None = (
+        None if coming is None else {"profile": tuple(np.clip(coming, low, high).tolist())}
+    )
     if values is None:
-        return Known(changes, None, WITHOUT_FORECAST, remarks)
+        return Known(changes, None, WITHOUT_FORECAST, remarks, coming=next_one)
     crossed = int((np.diff(values, axis=2) < 0).any(axis=2).sum())
     if crossed:
         remarks = (*remarks, Remark(f"Quantiles that cross, in {show_count(crossed, 'step')}, were put in order."))
-    quantiles = Quantiles(np.array(list(named)), np.sort(values, axis=2), preset.unit / 2)
-    return Known(changes, None, WITHOUT_FORECAST, remarks, quantiles, ", ".join(named.values()))
+    quantiles = Quantiles(shares, np.sort(values, axis=2), preset.unit / 2)
+    if next_one is not None and not any(each is None for each in next_ones):
+        next_one["quantiles"] = np.sort(np.clip(np.stack(next_ones, axis=1), low, high), axis=1)
+    return Known(changes, None, WITHOUT_FORECAST, remarks, quantiles, ", ".join(named.values()), coming=next_one)
 
 
 def with_promotions(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:
     """The mean of each step, times the uplift where it is promoted."""
     assert reading.promotions is not None
     promoted = episodes.of_steps(data.read_marks(source, reading.promotions, episodes.series))
-    judged, found = (promotions(episodes, promoted, train) for train in (reading.train, 1.0))
+    judged, found = (promotions(episodes, promoted, train, reading.promotions) for train in (reading.train, 1.0))
     few = found.steps < FEWEST_PROMOTED
     remark = Remark(
         f"Promotions, column {reading.promotions!r}: {show_count(int(promoted.sum()), 'step')} promoted. A promotion "
@@ -97,11 +119,28 @@ def with_promotions(reading: Reading, source: Any, episodes: data.Episodes, pres
         f"judged had {judged.uplift:.3g}, from the episodes that it was learned from.",
         first=few,
     )
+    kind = calendar_of(episodes).kind_of(1)
+    usual = found.means.get(kind, next(iter(found.means.values())))
+    coming = {"profile": tuple(np.clip(usual, *preset.amount_range).tolist())}  # where nothing is promoted
     changes, relearned = (
         [{"profile": tuple(row)} for row in np.clip(each.profiles, *preset.amount_range).tolist()]
         for each in (judged, found)
     )
-    return Known(changes, relearned, "without promotions", (remark,))
+    return Known(changes, relearned, "without promotions", (remark,), promotions=found, coming=coming)
+
+
+def _coming(given: data.Series, episodes: data.Episodes) -> NDArray[np.float64] | None:
+    """[H] what is known of the episode that comes, if all of it is; steps that are past count as the first to come."""
+    calendar, n = calendar_of(episodes), len(episodes.series)
+    rest = len(calendar.rest_of(1))
+    if given.times is None or episodes.series.times is None:
+        values = given.values[n : n + rest]
+    else:
+        try:
+            values = rest_of_episode(calendar, "", given, 1)
+        except UserError:
+            return None
+    return np.concatenate([values[:1].repeat(calendar.place_of(1)), values]) if len(values) == rest else None
 
 
 def lasted(sold: data.Series, parts: Sequence[data.Series]) -> NDArray[np.bool_]:
@@ -119,29 +158,3 @@ def lasted(sold: data.Series, parts: Sequence[data.Series]) -> NDArray[np.bool_]
         )
     left: NDArray[np.bool_] = sold.values < available - NEARLY * (1 + available)
     return left | ~given
-
-
-def quantile_columns(source: Any) -> dict[float, str]:
-    """By their shares, in order: the names of columns with quantiles, such as q10, q50 and q90; none if only one."""
-    found: dict[float, str] = {}
-    for name in data.column_names(source):
-        match = QUANTILE.fullmatch(name.lower())
-        share = 0.5 if name.lower() == "median" else float(match[1]) if match else 0.0
-        share = share / 100 if share >= 1 else share
-        if 0 < share < 1:
-            found.setdefault(share, name)
-    return dict(sorted(found.items())) if len(found) > 1 else {}
-
-
-def _middle(shares: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[K, H] the median, between the quantiles [K, H, m] that are nearest to it."""
-    flat = np.sort(values, axis=2).reshape(-1, len(shares))
-    return np.array([np.interp(0.5, shares, row) for row in flat]).reshape(values.shape[:2])
-
-
-def column_of_forecast(source: Any, asked: str | None) -> str | None:
-    """The column that was asked for; else the one named forecast, or the median. None: whichever has numbers."""
-    if asked is not None:
-        return asked
-    names = {name.lower(): name for name in reversed(data.column_names(source))}
-    return next((names[name] for name in ("forecast", *MEDIANS) if name in names), None)

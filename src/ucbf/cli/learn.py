@@ -95,7 +95,7 @@ def battery(
 ) -> None:
     """Learn what to buy, and when, from a series of net demand, at prices that are known for the day."""
     given = given_parameters(Battery, costs, reading.config)
-    prices = None if price_file is None else reading.known_series(price_file, price_column)
+    prices = None if price_file is None else reading.known_series(price_file, price_column, "--price-column")
     _learn(Task(Battery, reading, given, None, prices=prices), demand)
 
 

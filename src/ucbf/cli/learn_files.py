@@ -53,7 +53,11 @@ def _page_pictures(found: advice.Advice) -> advice.Pictures:
 def _policy_rows(found: advice.Advice) -> list[dict[str, Any]]:
     """What to do, a row for each kind of day, step and state."""
     named = len(found.by_kind) > 1
-    return [({"kind": day.name} if named else {}) | row for day in found.by_kind.values() for row in day.policy.rows()]
+    return [
+        ({"kind": day.name} if named else {}) | row
+        for day in found.by_kind.values()
+        for row in day.policy.rows()[day.begins * day.policy.system.n_states :]
+    ]
 
 
 def _rows_by_level(advised: advice.RegimeAdvice) -> list[dict[str, Any]]:
@@ -71,7 +75,7 @@ def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
     rows = []
     for day in found.by_kind.values():
         law, preset, words = day.amount_distribution, day.preset, day.policy.words
-        for h, step in enumerate(words.steps or range(1, preset.n_steps + 1)):
+        for h, step in [*enumerate(words.steps or range(1, preset.n_steps + 1))][day.begins :]:
             for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True):
                 if p > 0:
                     kind = {"kind": day.name} if len(found.by_kind) > 1 else {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ucbf.advice import OrderAdvice, Pictures, Sections, html, markdown
-from ucbf.advice.model_file import calendar_of
+from ucbf.advice.model_file import KNOWLEDGE
 from ucbf.files import write_whole
+from ucbf.following.calendar import calendar_of
 from ucbf.following.model import NAME as MODEL
 from ucbf.following.stores import NAME as STORE
 from ucbf.following.stores import StoreFile, write_store
@@ -14,7 +15,7 @@ from ucbf.reports import comma_separated
 
 STEPS_SHOWN = 14  # of the forecast
 OF_ORDERS = (STORE, "orders.csv", "forecast.csv")  # files that only orders have
-OF_POLICIES = (MODEL, "policy.*", "law.csv", "agent*.npz")  # and those that only policies have
+OF_POLICIES = (MODEL, "policy.*", "law.csv", "agent*.npz", KNOWLEDGE)  # and those that only policies have
 
 
 def remove_others(folder: Path, patterns: tuple[str, ...]) -> None:

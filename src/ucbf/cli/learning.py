@@ -65,6 +65,8 @@ class Task:
                 without=known.without,
                 quantiles=known.quantiles,
                 relearned=known.relearned,
+                promotions=known.promotions,
+                coming=known.coming,
                 progress=progress,
             )
         except (TypeError, ValueError) as error:
@@ -136,20 +138,7 @@ class Task:
             known = with_forecast(self.reading, forecast, episodes, preset)
         elif self.reading.promotions is not None:
             known = with_promotions(self.reading, source, episodes, preset)
-        if self.prices is None:
-            return known
-        prices = with_prices(self.prices, episodes)
-        if known.changes is None:
-            return Known(prices)
-        return known._replace(
-            changes=_merged(prices, known.changes),
-            relearned=None if known.relearned is None else _merged(prices, known.relearned),
-        )
-
-
-def _merged(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Both, episode by episode."""
-    return [{**a, **b} for a, b in zip(one, other, strict=True)]
+        return known if self.prices is None else with_prices(known, self.prices, episodes)
 
 
 def _counted_in_ones(shop: Inventory, episodes: data.Episodes, given: dict[str, Any]) -> Inventory:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from ucbf.cli.beforehand import Beforehand
 from ucbf.cli.flags import read_whole
 from ucbf.errors import UserError
 
 if TYPE_CHECKING:
     from ucbf.following import Follower
+    from ucbf.systems import Preset
 
 # The presets' own words for the parts of a step, each beside the general one.
 STATE = ("--state", "--stock", "--charge", "--storage", "--waiting")
@@ -22,6 +24,9 @@ FLEET = "fleet.json"  # of a folder with plans of many items
 STATE_FILE = tuple(f"{name}-file" for name in STATE)
 Step = Annotated[int | None, Parameter(converter=read_whole)]
 Json = Annotated[bool, Parameter(negative=())]
+
+
+NOTHING = Beforehand()
 
 
 def observe(
@@ -36,10 +41,12 @@ def observe(
     step: Step = None,
     file: Path | None = None,
     date_format: str | None = None,
+    beforehand: Beforehand = NOTHING,
     received: float | None = None,
     sold_out: Annotated[bool, Parameter(negative=())] = False,
     unusual: Annotated[bool, Parameter(negative=())] = False,
     correct: Annotated[bool, Parameter(negative=())] = False,
+    remove: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
 ) -> None:
     """Take in what happened in a step, or in many, after ucbf learn.
@@ -58,7 +65,7 @@ def observe(
         What was asked for, flowed in, arrived. Left out, it is what the next state tells; where nothing is left, that
         it was at least so much.
     next_state
-        What was there after the step.
+        What was there after the step. Left out, it is what the amount tells.
     date
         Date of the step; needed where the series has dates.
     step
@@ -66,21 +73,25 @@ def observe(
     file
         CSV or Parquet file with a row for each step, and a column for each of these, named like the flags.
     date_format
-        How dates of the file are written, such as %d.%m.%Y; found by itself if not given.
+        How dates are written, in --date and in files, such as %d.%m.%Y; found by itself if not given.
     received
         What came of orders, where orders take time (ucbf learn inventory --lead-time). There the amount and what was
         ordered are enough.
     sold_out
         There: the amount is what was sold, and more was asked for.
     unusual
-        There: a demand far above all others is right.
+        What is unusual is right: a date far from the last, or still to come; where orders take time, a demand far above
+        all others.
     correct
         Replace what was taken in for the same date before.
+    remove
+        Take out what was taken in for this date by mistake.
     json
         Print one JSON object.
     """
+    date = _read_date(date, date_format)
     if is_store(folder):
-        if file is not None or state is not None or next_state is not None:
+        if file is not None or state is not None or next_state is not None or remove or beforehand.is_given:
             raise UserError("where orders take time, give --demand, --order and --received, one step at a time")
         _observe_store(folder, amount, action, received, date, step, (sold_out, unusual, correct), json)
         return
@@ -88,22 +99,52 @@ def observe(
         raise UserError("--received and --sold-out are for stores whose orders take time; leave them out")
     from ucbf.following import read_happened
 
-    single = {"state": state, "action": action, "next_state": next_state}
-    if file is None:
-        missing = [f"--{name.replace('_', '-')}" for name, value in single.items() if value is None]
-        if missing:
-            raise UserError(f"{', '.join(missing)} not given; give the step by flags, or a file of steps (--file)")
-    elif any(value is not None for value in (*single.values(), amount, date, step)):
-        raise UserError(f"--file {file} is given with flags for a single step; give one or the other")
     follower = _follower(folder)
+    single = {"state": state, "action": action, "next_state": next_state, "amount": amount}
     try:
-        if file is None:
-            taken = follower.observe(state, action, next_state, amount, date, step, correct)  # type: ignore[arg-type]
+        if remove:
+            if file is not None or correct or any(value is not None for value in single.values()):
+                raise UserError("--remove takes out the step of a date; give only that (--date, or --step)")
+            taken = follower.remove(date, step)
         else:
-            taken = follower.observe_all(read_happened(file, follower.preset, date_format), correct)
+            known = beforehand.read(follower.model, date_format)
+            if file is None:
+                _check_single(single, follower.preset)
+                taken = follower.observe(**single, date=date, step=step, correct=correct, known=known, unusual=unusual)  # type: ignore[arg-type]
+            else:
+                if any(value is not None for value in (*single.values(), date, step)):
+                    raise UserError(f"--file {file} is given with flags for a single step; give one or the other")
+                steps = read_happened(file, follower.preset, date_format)
+                taken = follower.observe_all(steps, correct, known, unusual)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
     _show(taken, taken.as_dict(), json)
+
+
+def _check_single(given: dict[str, float | None], preset: Preset) -> None:
+    """An error that names the flags of this preset that are missing."""
+    flags = own_flags(preset)
+    missing = [flags[name] for name in ("state", "action") if given[name] is None]
+    if given["next_state"] is None and given["amount"] is None:
+        missing.append(f"{flags['next_state']} or {flags['amount']}")
+    if missing:
+        raise UserError(f"{', '.join(missing)} not given; give the step by flags, or a file of steps (--file)")
+
+
+def own_flags(preset: Preset) -> dict[str, str]:
+    """The flags for the parts of a step in the words of a preset."""
+    state, action, amount = (
+        f"--{name.replace(' ', '-')}" for name in (preset.state_name, preset.action_name, preset.amount_name)
+    )
+    after = "--left" if state == "--stock" else f"--next-{state[2:]}"
+    return {"state": state, "action": action, "amount": amount, "next_state": after}
+
+
+def _read_date(date: str | None, date_format: str | None) -> Any:
+    """A date of a flag; as it is, where the program finds out by itself how it is written."""
+    from ucbf.following.calendar import read_date
+
+    return date if date is None or date_format is None else read_date(date, date_format)
 
 
 def act(
@@ -115,10 +156,7 @@ def act(
     step: Step = None,
     state_file: Annotated[Path | None, Parameter(name=STATE_FILE)] = None,
     date_format: str | None = None,
-    forecast: Path | None = None,
-    forecast_column: str | None = None,
-    price_file: Path | None = None,
-    price_column: str | None = None,
+    beforehand: Beforehand = NOTHING,
     json: Json = False,
 ) -> None:
     """Say what to do now, with all that was learned and taken in.
@@ -137,62 +175,42 @@ def act(
         CSV or Parquet file with the state, in one row or in one for each date. In a folder of many items (ucbf learn
         inventory --items): with the stock of each item, in the columns of items and stock.
     date_format
-        How dates of the file are written, such as %d.%m.%Y; found by itself if not given.
-    forecast
-        After ucbf learn --forecast: CSV or Parquet file with the forecast of each step, from now to the end of the
-        episode at least.
-    forecast_column
-        The column of that file; if not given, the one named forecast, or the median (q50).
-    price_file
-        After ucbf learn battery --price-file: the same for prices.
-    price_column
-        The column of that file with the prices.
+        How dates are written, in --date and in files, such as %d.%m.%Y; found by itself if not given.
     json
         Print one JSON object.
     """
     from dataclasses import asdict
 
+    date = _read_date(date, date_format)
     if (folder / FLEET).is_file():
         from ucbf.cli.fleet_orders import act_for_many
 
         act_for_many(folder, state_file, date, json)
         return
-    if (state is None) == (state_file is None):
-        raise UserError("give what is there now (--state), or a file of it (--state-file), and not both")
     if state_file is not None and (date is not None or step is not None):
-        raise UserError("--state-file is given with a date or a step; they stand in a column of the file")
+        raise UserError("a file of what is there is given with a date or a step; they stand in a column of the file")
     if is_store(folder):
-        if forecast is not None or price_file is not None:
-            raise UserError("where orders take time, no forecast and no prices are taken; leave them out")
+        if beforehand.is_given:
+            raise UserError("where orders take time, no forecast, prices or promotions are taken; leave them out")
         if state is None:
             raise UserError("where orders take time, give what is in stock (--stock), not a file of it")
         _act_in_store(folder, state, date, step, json)
         return
     follower = _follower(folder)
+    if (state is None) == (state_file is None):
+        flag = own_flags(follower.preset)["state"]
+        raise UserError(f"give what is there now ({flag}), or a file of it ({flag}-file), and not both")
     try:
         asked: list[Any] = [(state, date, step)]
         if state_file is not None:
             from ucbf.following import read_states
 
             asked = read_states(state_file, follower.preset, date_format)
-        found = follower.act_all(asked, _known((forecast, forecast_column), (price_file, price_column)))
+        found = follower.act_all(asked, beforehand.read(follower.model, date_format))
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
     plain = [asdict(each) for each in found]
     _show("\n".join(map(str, found)), plain[0] if state_file is None else {"advice": plain}, json)
-
-
-def _known(forecast: tuple[Path | None, str | None], prices: tuple[Path | None, str | None]) -> dict[str, Any]:
-    """What is known of an episode beforehand, by the name of the parameter. Both are files and their columns."""
-    from ucbf import data
-    from ucbf.cli.known import column_of_forecast
-
-    known = {}
-    if forecast[0] is not None:
-        known["profile"] = data.read_series(forecast[0], column_of_forecast(*forecast))
-    if prices[0] is not None:
-        known["prices"] = data.read_series(*prices)
-    return known
 
 
 def is_store(folder: Path) -> bool:

@@ -103,23 +103,17 @@ class Reading:
 
     def series(self, source: Any, column: str | None, least: float | None) -> data.Series:
         """A column of a file."""
-        return self._series(source, column, self.time, least, self.gaps)
-
-    def known_series(self, source: Any, column: str | None) -> data.Series:
-        """A column with what is known beforehand, a price or a forecast; a gap is an error."""
-        time = self.time if self.time is None or self.time in data.column_names(source) else None
-        try:
-            return self._series(source, column, time, None, "refuse")
-        except UserError as error:
-            raise UserError(str(error).replace(data.OR_ZERO, "")) from None
-
-    def _series(self, source: Any, column: str | None, time: str | None, least: float | None, gaps: str) -> data.Series:
         return data.read_series(
             source,
             column,
-            time,
+            self.time,
             least=least,
-            gaps=gaps,
+            gaps=self.gaps,
             date_format=self.date_format,
             time_zone=self.time_zone,
         )
+
+    def known_series(self, source: Any, column: str | None, flag: str) -> data.Series:
+        """A column with what is known beforehand, such as a price; flag: the one that names the column."""
+        time = self.time if self.time is None or self.time in data.column_names(source) else None
+        return data.read_known(source, column, flag, time, date_format=self.date_format, time_zone=self.time_zone)

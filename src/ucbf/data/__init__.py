@@ -6,13 +6,14 @@ error names the file, the row as a text editor counts it, and the column.
 
 from __future__ import annotations
 
-from ucbf.data.calendar import OR_ZERO
+from ucbf.data.beforehand import ForecastColumns, forecast_columns, read_known, read_marked
 from ucbf.data.censored import Uncensored, product_limit, uncensored
 from ucbf.data.cutting import Episodes, episodes
 from ucbf.data.date_formats import FORMATS
 from ucbf.data.dependence import Independence, independence
 from ucbf.data.items import split_items
 from ucbf.data.marks import read_marks
+from ucbf.data.quantiles import Quantiles
 from ucbf.data.reading import GAPS, read_series
 from ucbf.data.series import Series
 from ucbf.data.tables import column_names
@@ -21,16 +22,20 @@ from ucbf.errors import UserError
 __all__ = [
     "FORMATS",
     "GAPS",
-    "OR_ZERO",
     "Episodes",
+    "ForecastColumns",
     "Independence",
+    "Quantiles",
     "Series",
     "Uncensored",
     "UserError",
     "column_names",
     "episodes",
+    "forecast_columns",
     "independence",
     "product_limit",
+    "read_known",
+    "read_marked",
     "read_marks",
     "read_series",
     "split_items",

@@ -14,6 +14,7 @@ from ucbf.data.tables import Column, Table
 from ucbf.data.text import BEGINNING, MISSING, NUMBER, WITH_COMMA, any_match, floats
 from ucbf.errors import UserError
 
+WHICH = "column, --column"  # the argument and the flag that name a column
 EMPTY = "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)"
 
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # 1.500: the point may separate thousands, or decimals
@@ -34,7 +35,7 @@ def value_column(table: Table, column: str | None, dates: str | None) -> str:
     found = ", ".join(map(repr, numeric or names)) or "none"
     if not numeric:
         raise UserError(f"{table.source}: no column holds numbers; there are {found}")
-    raise UserError(f"{table.source}: which column? Those with numbers are {found}; say which (column, --column)")
+    raise UserError(f"{table.source}: which column? Those with numbers are {found}; say which ({WHICH})")
 
 
 def required_column(table: Table, name: str) -> str:

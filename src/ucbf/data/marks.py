@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ucbf.data.columns import required_column
 from ucbf.data.series import Series
-from ucbf.data.tables import table_of
+from ucbf.data.tables import Table, table_of
 from ucbf.errors import UserError
 
 NEITHER, EMPTY = -1, -2
@@ -27,8 +27,19 @@ def read_marks(
     filled: what holds for steps in no row; explicit: whether an empty cell is an error where others say 0 or no
     """
     table = table_of(source)
-    cells = table.columns[required_column(table, column)]
-    read = np.concatenate([np.zeros(0, np.int8), *map(_read, cells.chunks)])
+    marks = marks_of(table, required_column(table, column), explicit)
+    if series.rows is None:
+        if len(marks) != len(series):
+            raise UserError(f"{table.source}, column {column!r}: {len(marks)} rows, the series has {len(series)}; "
+                            "give both from one table")  # fmt: skip
+        return marks
+    found: NDArray[np.bool_] = marks[np.searchsorted(np.asarray(table.rows), np.asarray(series.rows))]
+    return found if series.filled is None else np.where(series.filled, filled, found)
+
+
+def marks_of(table: Table, column: str, explicit: bool = False) -> NDArray[np.bool_]:
+    """[N] which rows of a table are marked in a column. explicit: as of :func:`read_marks`."""
+    read = np.concatenate([np.zeros(0, np.int8), *map(_read, table.columns[column].chunks)])
     if (read == NEITHER).any():
         wrong = int((read == NEITHER).argmax())
         shown = table.shown(wrong, column)
@@ -37,13 +48,7 @@ def read_marks(
         wrong = int((read == EMPTY).argmax())
         raise table.error(wrong, column, "the cell is empty, and others say 0 or no; write 1 or 0 in every row")
     marks: NDArray[np.bool_] = read == 1
-    if series.rows is None:
-        if len(marks) != len(series):
-            raise UserError(f"{table.source}, column {column!r}: {len(marks)} rows, the series has {len(series)}; "
-                            "give both from one table")  # fmt: skip
-        return marks
-    found: NDArray[np.bool_] = marks[np.searchsorted(np.asarray(table.rows), np.asarray(series.rows))]
-    return found if series.filled is None else np.where(series.filled, filled, found)
+    return marks
 
 
 def _read(cells: Any) -> NDArray[np.int8]:

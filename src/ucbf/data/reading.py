@@ -77,7 +77,7 @@ def read_series(
     if zone is not None and offsets is None:
         offsets = offsets_by_clock(clock, zone)
     elif zone is not None and offsets is not None:
-        clock, offsets = _converted(table, dates, clock, offsets, zone)
+        clock, offsets = converted(table, dates, clock, offsets, zone)
     steps = Steps(values, clock, offsets, table.rows, offsets_of_zone=offsets_of_zone)
     done = regular(steps, gaps, zone, lambda i, message: table.error(i, dates, message))
     numbered = done.rows if table.in_file else None
@@ -85,7 +85,7 @@ def read_series(
     return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, (*said, *done.notes))
 
 
-def _converted(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:
+def converted(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:
     """[N] the local times in a zone, and [N] its offsets, of rows that have offsets of their own."""
     in_zone = offsets_at(clock - offsets, zone)
     there = clock - offsets + in_zone

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ucbf.checks import whole
 from ucbf.errors import UserError
+from ucbf.wording import show_count
+
+if TYPE_CHECKING:
+    from ucbf.data import Episodes
 
 LONGEST_GAPS = {"half-hour": 35_088, "hour": 17_544, "day": 731, "week": 104, "month": 24, "year": 20}  # two years
 MANY_STEPS = 10_000  # where they have no dates
+MANY = 3  # dates that are named one by one
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -103,7 +110,7 @@ class Calendar:
 
     def local_time(self, date: Any) -> datetime:
         """A date by the local clock of the series."""
-        time = date if isinstance(date, datetime) else _read(str(date))
+        time = date if isinstance(date, datetime) else read_date(str(date))
         if time.tzinfo is not None and self.time_zone is not None:
             from ucbf.data.zones import zone_of
 
@@ -127,11 +134,36 @@ class Calendar:
                 f"most {longest} may be missing: correct it, or learn again from recent data"
             )
 
+    def check_is_likely(self, what: str, number: int, before: int) -> None:
+        """An error for a step that is far from the last one before it, or still to come: its date may be mistyped."""
+        missing, sure = number - before - 1, "correct it, or say that it is right (unusual=True, --unusual)"
+        if missing > self.likely_gap:
+            raise UserError(
+                f"{what} is far from the last that is known, {self.when(before)}: {missing} {self.step_word}s would be "
+                f"missing between them; {sure}"
+            )
+        soon = now() + timedelta(days=1)  # somewhere it is that late by now
+        if self.is_dated and self._last < soon < self.date_of(number):
+            raise UserError(f"{what} is still to come, and what happened in it cannot be known; {sure}")
+
+    @property
+    def likely_gap(self) -> int:
+        """How many steps may be missing before one whose date is not doubted: two episodes, and seven at least."""
+        return max(2 * self.horizon, 7)
+
     # -- episodes ---------------------------------------------------------------------------------
 
     def place_of(self, number: int) -> int:
         """The place h of a step in its episode."""
         return (self.next_step + number - 1) % self.horizon
+
+    def episode_of(self, number: int) -> int:
+        """The number of the episode of a step: 0 for the one that the first step after the series is in."""
+        return (self.next_step + number - 1) // self.horizon
+
+    def rest_of(self, number: int) -> range:
+        """The numbers of the steps of an episode from one on to its end."""
+        return range(number, number + self.horizon - self.place_of(number))
 
     def kind_of(self, number: int) -> str:
         """The kind of the episode of a step."""
@@ -140,6 +172,13 @@ class Calendar:
         return self.weekday_kinds[self.date_of(number - self.place_of(number)).weekday()]
 
     # -- words ------------------------------------------------------------------------------------
+
+    def listed(self, numbers: Sequence[int]) -> str:
+        """Steps by their names, few enough to be named, else from the first to the last; and the verb."""
+        names = [self.when(number) for number in numbers]
+        if len(names) > MANY:
+            return f"{show_count(len(names), self.step_word)}, {names[0]} to {names[-1]}, are"
+        return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
     def when(self, number: int) -> str:
         """A step as people call it: by its date, else by its number."""
@@ -162,32 +201,65 @@ class Calendar:
         return whole("step", record["step"])
 
 
+def calendar_of(episodes: Episodes, time_zone: str | None = None) -> Calendar:
+    """The steps that follow a series. time_zone: of the series, if it was named."""
+    from ucbf.data.cutting import kinds_of_weekdays
+    from ucbf.data.series import STEPS
+
+    series, H = episodes.series, episodes.values.shape[1]
+    next_step = (len(series) - episodes.begin) % H
+    if series.times is None or series.spacing is None:
+        return Calendar(H, next_step)
+    return Calendar(
+        horizon=H,
+        next_step=next_step,
+        last=str(as_datetime(series.times[-1])),
+        spacing=series.spacing,
+        seconds=STEPS.get(series.spacing),
+        time_zone=time_zone,
+        names=episodes.names,
+        weekday_kinds=kinds_of_weekdays(series.spacing, H),
+    )
+
+
 def shown(time: datetime) -> str:
     """A time as people write it: midnight goes without saying."""
     return str(time).removesuffix(":00").removesuffix(" 00:00")
+
+
+def now() -> datetime:
+    """The time by the clock of this machine."""
+    return datetime.now()
 
 
 def _months(time: datetime) -> int:
     return 12 * time.year + time.month - 1
 
 
-def _read(text: str) -> datetime:
-    """A date in one of the formats that series have."""
-    try:
-        return datetime.fromisoformat(text.strip())
-    except ValueError:
-        pass
+def read_date(text: str, date_format: str | None = None) -> datetime:
+    """A date in a format, or if none is given in one of those that series have."""
+    text = text.strip()
+    if date_format is None:
+        with contextlib.suppress(ValueError):
+            return datetime.fromisoformat(text)
     import pyarrow as pa
 
     from ucbf.data.date_formats import fitting_formats, read_dates
 
-    cell = pa.chunked_array([[text.strip()]], pa.string())
-    read = {form: read_dates(cell, form) for form in fitting_formats(text.strip(), None)}
-    found = {form: int(seconds[0]) for form, (seconds, bad) in read.items() if bad is None}
-    if len(set(found.values())) != 1:
-        why = f"may mean {' or '.join(found)}" if found else "is not a date that is understood"
-        raise UserError(f"date is {text!r:.40}, which {why}; write it as 2024-03-05, or 2024-03-05 06:00")
-    return datetime.fromtimestamp(next(iter(found.values())), UTC).replace(tzinfo=None)
+    cell = pa.chunked_array([[text]], pa.string())
+    read = {form: int(read_dates(cell, form)[0][0]) for form in fitting_formats(text, date_format)}
+    found = {seconds: EPOCH + timedelta(seconds=seconds) for seconds in read.values()}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        meant = {form: shown(found[seconds]) for form, seconds in read.items()}
+        form, first = next(iter(meant.items()))
+        raise UserError(
+            f"date is {text!r:.40}, which may mean {' or '.join(f'{date} ({f})' for f, date in meant.items())}; write "
+            f"it as {first}, or say how dates are written (--date-format {form})"
+        )
+    why = "not a date that is understood" if date_format is None else f"not written as {date_format}"
+    raise UserError(f"date is {text!r:.40}, which is {why}; write it as 2024-03-05, or 2024-03-05 06:00")
 
 
 def as_datetime(time: np.datetime64) -> datetime:

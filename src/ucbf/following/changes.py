@@ -15,8 +15,8 @@ FEWEST = 8  # steps, for a verdict
 CONFIDENCE = 0.95
 
 
-class Level(NamedTuple):
-    """The amounts since, beside those that were learned from."""
+class Change(NamedTuple):
+    """The amounts since, beside those that were learned from; less what was expected of each, if anything."""
 
     mean: float  # of the amounts since
     learned: float  # of those that were learned from, at the same steps
@@ -33,17 +33,20 @@ class Level(NamedTuple):
         return (self.mean - self.learned) / abs(self.learned) if self.learned else np.nan
 
 
-def level(model: Model, steps: Sequence[tuple[str, int, float]]) -> Level | None:
-    """The level of amounts (kind of episode, place in it, amount); None without any.
+def change(model: Model, steps: Sequence[tuple[str, int, float]]) -> Change | None:
+    """Whether amounts have changed: the kind of an episode, the place in it, the amount less what was expected of it.
 
-    A t-test of the deviations from the learned means, in learned standard deviations of their steps; it counts that
-    those means are themselves known from so many amounts only.
+    None without any.
+
+    A t-test of the deviations from the learned means, in learned standard deviations of their steps. It counts that
+    those means are themselves known from so many amounts only, and that neighbours which depend on each other tell
+    less.
     """
     if not steps:
         return None
     amounts = np.array([amount for _, _, amount in steps])
     means = np.array([model.kinds[kind].mean[h] for kind, h, _ in steps])
-    found = Level(float(amounts.mean()), float(means.mean()), np.nan)
+    found = Change(float(amounts.mean()), float(means.mean()), np.nan)
     spreads = np.array([model.kinds[kind].spread[h] for kind, h, _ in steps])
     usual = float(spreads.mean()) or float(np.abs(means).mean()) or 1.0
     spreads = np.where(spreads > 0, spreads, usual)
@@ -51,7 +54,7 @@ def level(model: Model, steps: Sequence[tuple[str, int, float]]) -> Level | None
     if n < FEWEST:
         return found
     unknown = _error_of_means(model, steps)
-    error = float(np.sqrt(z.var(ddof=1) / n + unknown))
+    error = float(np.sqrt((z.var(ddof=1) / n + unknown) * model.dependence))
     if not error:
         return found._replace(p=1.0 if not z.any() else 0.0)
     return found._replace(p=2 * float(_t_below(-abs(float(z.mean())) / error, n - 1)))

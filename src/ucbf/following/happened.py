@@ -14,6 +14,7 @@ from ucbf.errors import UserError
 from ucbf.systems.base import Preset
 
 FIELDS = ("state", "action", "amount", "next_state")
+OPTIONAL = ("amount", "next_state")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Happened:
 
     state: float
     action: float
-    next_state: float
+    next_state: float | None = None  # None: what the amount tells
     amount: float | None = None
     date: Any = None
     step: int | None = None
@@ -47,9 +48,27 @@ class Happened:
 
 def of_record(record: dict[str, Any], words: dict[str, str]) -> Happened:
     """What a line of a journal says."""
-    amount = record["amount"]
-    state, action, next_state = (real(words[name], record[name], -np.inf) for name in ("state", "action", "next_state"))
-    return Happened(state, action, next_state, None if amount is None else real(words["amount"], amount, -np.inf))
+    state, action, next_state, amount = (record[name] for name in ("state", "action", "next_state", "amount"))
+    if next_state is None:
+        raise ValueError(f"no {words['next_state']}")
+    return checked(words, state, action, next_state, amount)
+
+
+def checked(
+    words: dict[str, str],
+    state: Any,
+    action: Any,
+    next_state: Any,
+    amount: Any,
+    date: Any = None,
+    step: int | None = None,
+) -> Happened:
+    """A step of finite numbers; next_state and amount may be None."""
+    given = {"state": state, "action": action, "next_state": next_state, "amount": amount}
+    needed = {
+        name: None if x is None and name in OPTIONAL else real(words[name], x, -np.inf) for name, x in given.items()
+    }
+    return Happened(**needed, date=date, step=step)  # type: ignore[arg-type]
 
 
 def words_of(preset: Preset) -> dict[str, str]:
@@ -78,13 +97,12 @@ def column_names(preset: Preset) -> dict[str, tuple[str, ...]]:
 
 def read_happened(path: str | os.PathLike[str], preset: Preset, date_format: str | None = None) -> list[Happened]:
     """The steps in a CSV or Parquet file: a row for each, in the order of the file."""
-    columns, dates, steps, rows = _columns(path, preset, ("state", "action", "next_state"), ("amount",), date_format)
+    columns, dates, steps, rows = _columns(path, preset, ("state", "action"), OPTIONAL, date_format)
     return [
         Happened(
             float(columns["state"][i]),
             float(columns["action"][i]),
-            float(columns["next_state"][i]),
-            amount=None if np.isnan(columns["amount"][i]) else float(columns["amount"][i]),
+            **{part: None if np.isnan(columns[part][i]) else float(columns[part][i]) for part in OPTIONAL},
             date=None if dates is None else dates[i],
             step=None if steps is None else steps[i],
             where=where,
@@ -110,7 +128,7 @@ def _columns(
     path: str | os.PathLike[str],
     preset: Preset,
     needed: tuple[str, ...],
-    optional: tuple[str, ...],
+    optional: tuple[str, ...],  # of which one must be there
     date_format: str | None,
 ) -> tuple[dict[str, Any], list[Any] | None, list[int] | None, list[str]]:
     """By name: [N] numbers, nan where an optional one is missing; dates; steps; and where each row is."""
@@ -132,6 +150,9 @@ def _columns(
                 f"{', '.join(map(repr, table.columns))}"
             )
         found[part] = known[0] if known else None
+    if optional and not any(found[part] for part in optional):
+        wanted = " or ".join(repr(names[part][0]) for part in optional)
+        raise UserError(f"{path} has no column {wanted}; it has {', '.join(map(repr, table.columns))}")
     first = table.columns[str(found[needed[0]])]
     if not len(first):
         raise UserError(f"{path} has no rows; give one for each step")

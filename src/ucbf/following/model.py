@@ -11,20 +11,34 @@ from ucbf.errors import UserError
 from ucbf.files import digest, write_whole
 from ucbf.following.calendar import Calendar
 
-NAME, FORMAT, VERSION = "model.json", "ucbf model", 1
+NAME, FORMAT, VERSION = "model.json", "ucbf model", 2
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file beside ``model.json``."""
+
+    name: str
+    digest: str  # of the whole file
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of episode: its agent, and the amounts that were learned from."""
+    """One kind of episode: its agent, and the amounts that were learned from, less what was expected of each."""
 
-    agent: str  # the name of its file
-    digest: str  # of that file
-    mean: tuple[float, ...]  # [H] of the amounts of every step, outliers left out
+    agent: Stored
+    mean: tuple[float, ...]  # [H] of every step, outliers left out
     spread: tuple[float, ...]  # [H] their standard deviations
     counts: tuple[int, ...]  # [H] how many there were
-    pmf: tuple[tuple[float, ...], ...] = ()  # [1 or H, n] the distribution of W, where parameters differ by episode
-    low: int = 0  # the smallest W that it is of
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """What promotions do."""
+
+    column: str  # which marked them
+    uplift: float  # by which a promotion multiplies the mean of a step
+    means: dict[str, tuple[float, ...]]  # by the kind of an episode: [H] without promotions
 
 
 @dataclass(frozen=True)
@@ -38,9 +52,18 @@ class Model:
     rows: int  # of the series
     episodes: int  # that were learned from
     expected: float  # the reward of an episode
-    varies: tuple[str, ...]  # parameters that differ from episode to episode
+    varies: tuple[str, ...]  # what differs from episode to episode: profile, quantiles, promoted; prices, ...
+    shares: tuple[float, ...]  # of the quantiles that are forecast
+    promotions: Promoted | None
+    knowledge: Stored | None  # what is known of W besides what the agents counted
+    dependence: float  # by how much neighbours that depend on each other widen the variance of a mean; 1: not at all
     calendar: Calendar
     kinds: dict[str, Kind]
+
+    @property
+    def has_forecast(self) -> bool:
+        """Whether something is forecast of every step."""
+        return bool({"profile", "quantiles", "promoted"} & set(self.varies))
 
 
 def write_model(folder: Path, model: Model) -> None:
@@ -78,7 +101,11 @@ def read_model(folder: Path) -> Model:
         raise UserError(f"{path} is damaged, or was not written by ucbf learn; learn again into this folder") from None
     version = content.get("version")
     if version != VERSION:
-        raise UserError(f"{path} has format version {version!r:.20}, this ucbf knows {VERSION}; learn again with it")
+        age = "an earlier" if isinstance(version, int) and version < VERSION else "another"
+        raise UserError(
+            f"{path} was written by {age} version of ucbf (format version {version!r:.20}, this one knows {VERSION}); "
+            "learn again into this folder, which keeps the journal"
+        )
     try:
         return _model({"format": FORMAT, **content})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError):
@@ -103,15 +130,34 @@ def nothing_learned(folder: Path, also: str = "") -> UserError:
 def _model(content: dict[str, Any]) -> Model:
     content = unsealed(content)
     given = {field.name: _tuples(content[field.name]) for field in fields(Model)}
-    calendar = {name: _tuples(value) for name, value in content["calendar"].items()}
-    kinds = {
-        name: Kind(**{key: _tuples(value) for key, value in kind.items()}) for name, kind in content["kinds"].items()
-    }
-    for kind in kinds.values():
-        if Path(kind.agent).name != kind.agent:
-            raise ValueError("an agent outside of the folder")
-    return Model(**{**given, "calendar": Calendar(**calendar), "kinds": kinds})
+    promotions, knowledge = content["promotions"], content["knowledge"]
+    return Model(
+        **{
+            **given,
+            "promotions": None if promotions is None else Promoted(**_of_tuples(promotions)),
+            "knowledge": None if knowledge is None else _stored(knowledge),
+            "calendar": Calendar(**_of_tuples(content["calendar"])),
+            "kinds": {
+                name: Kind(**{**_of_tuples(kind), "agent": _stored(kind["agent"])})
+                for name, kind in content["kinds"].items()
+            },
+        }
+    )
+
+
+def _stored(given: dict[str, Any]) -> Stored:
+    found = Stored(**given)
+    if Path(found.name).name != found.name:
+        raise ValueError("a file outside of the folder")
+    return found
+
+
+def _of_tuples(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: _tuples(value) for name, value in given.items()}
 
 
 def _tuples(value: Any) -> Any:
+    """With tuples for JSON's lists."""
+    if isinstance(value, dict):
+        return _of_tuples(value)
     return tuple(_tuples(part) for part in value) if isinstance(value, list) else value

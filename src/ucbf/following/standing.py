@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.following.accounts import Account, Reading, account, learned_plan
-from ucbf.following.changes import FEWEST, Level, half_interval, level
-from ucbf.following.follower import Controllers, Entry, Follower
+from ucbf.following.accounts import Account, Reading, account
+from ucbf.following.changes import FEWEST, SIGNIFICANT, Change, change, half_interval
+from ucbf.following.entries import Entries
+from ucbf.following.follower import Follower
+from ucbf.following.knowledge import Knowledge
 from ucbf.systems import Inventory
 from ucbf.wording import show_count, show_number
 
@@ -23,6 +25,7 @@ class Service:
 
     met: float  # share of the demand that found stock; at most so much where some was not counted
     without_stock_out: int  # steps
+    steps: int
     counted: bool  # whether all demand was counted
 
 
@@ -48,7 +51,9 @@ class Status:
     followed: int  # steps at which the advice was followed
     advised: int  # steps at which it is known
     hidden: int  # steps at which an edge hid the amount
-    level: Level | None
+    level: Change | None  # of the amounts, less their forecasts where they have any
+    level_now: str | None  # how high the last steps were, where what to do depends on it
+    expected_by: str  # what amounts are measured from: "its forecast", "what its level let expect"; "" for nothing
     amount_name: str
     state_name: str
     service: Service | None
@@ -82,12 +87,14 @@ class Status:
                 )
             yield f"advice followed: at {self.followed} of {show_count(self.advised, word)}{cost}"
         if self.level is not None:
-            yield self._amounts(self.level)
+            yield from self._amounts(self.level)
+        if self.level_now is not None:
+            yield f"level: {self.level_now}"
         if self.service is not None:
             most = "" if self.service.counted else " at most (not all demand was counted)"
             yield (
                 f"service: {self.service.met:.1%} of the demand met{most}; {self.service.without_stock_out} of "
-                f"{show_count(n, word)} without a stock-out"
+                f"{show_count(self.service.steps, word)} without a stock-out"
             )
         for text in self.contradictions:
             yield f"the model is contradicted: {text}"
@@ -96,103 +103,121 @@ class Status:
     def _money(self) -> Iterable[str]:
         if self.reward is None or self.expected is None:
             return
-        verdict = f"too few {self.step_word}s to tell"
+        word, difference = self.step_word, self.reward - self.expected
+        yield (
+            f"reward: {self.reward:.4g} a {word}; {self.expected:.4g} a {word} were expected of following the advice "
+            f"from the same {self.state_name}, what was left being counted at its worth"
+        )
+        verdict = f"too few {word}s to tell"
         if self.low is not None and self.high is not None and self.steps >= FEWEST:
-            why = "chance does not explain it"
+            why = "that is more than chance"
             if self.low <= 0 <= self.high:
                 why = "chance explains it"
             elif self.is_as_planned:
                 why = "that the advice was not followed explains it"
-            verdict = f"95 %: {self.low:+.3g} to {self.high:+.3g}; {why}"
-        yield (
-            f"reward: {self.reward:.4g} a {self.step_word}, {self.expected:.4g} expected of the advice from and to "
-            f"the same {self.state_name}, difference {self.reward - self.expected:+.3g} ({verdict})"
-        )
+            verdict = f"with 95 % confidence {self.low:+.3g} to {self.high:+.3g}; {why}"
+        yield f"  is it what was expected? {_more(difference)} a {word}: {verdict}"
 
-    def _amounts(self, found: Level) -> str:
+    def _amounts(self, found: Change) -> Iterable[str]:
+        word = self.step_word
+        what = f"{self.amount_name} above {self.expected_by}" if self.expected_by else self.amount_name
+        yield f"{what}: {found.mean:.4g} a {word}; {found.learned:.4g} a {word} in what was learned from"
+        by_chance = f"a difference as large comes by chance in {found.p:.2g} of cases"
         if np.isnan(found.p):
-            why = (
-                "some were hidden, so that nothing was tested" if self.hidden else f"too few {self.step_word}s to tell"
-            )
+            verdict = "not tested, as an edge hid some" if self.hidden else f"too few {word}s to tell"
         elif found.has_changed:
-            way = "higher" if found.mean > found.learned else "lower"
-            by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
-            why = f"{by}{way} than what was learned, more than chance explains"
+            verdict = f"it has changed; {by_chance}"
         else:
-            why = "no sign of a change"
-        return (
-            f"{self.amount_name}: {found.mean:.4g} a {self.step_word}, {found.learned:.4g} in what was learned from "
-            f"({why})"
-        )
+            verdict = f"no change is shown; {by_chance}, and a change is reported below {SIGNIFICANT}"
+        share = "" if np.isnan(found.share) or self.expected_by else f" ({found.share:+.0%})"
+        yield f"  is it what was learned? {_more(found.mean - found.learned)} a {word}{share}: {verdict}"
+
+
+def _more(difference: float) -> str:
+    return f"{show_number(abs(difference))} {'more' if difference >= 0 else 'less'}"
 
 
 def status(follower: Follower) -> Status:
     """How things stand."""
     contents = follower.journal.read()
-    entries, controllers, calendar = follower.entries(contents), follower.fresh(), follower.calendar
-    plans = {kind: learned_plan(controller) for kind, controller in controllers.items()}
-    readings = follower.replay(controllers, entries.values())
-    accounts = [
-        account(controllers[calendar.kind_of(n)], plans[calendar.kind_of(n)], calendar.place_of(n), reading)
-        for n, reading in readings.items()
-    ]
-    level_now, hidden = level_of(follower, readings)
-    contradictions = contradicted(controllers)
+    entries, calendar, now, learned = (
+        follower.entries(contents),
+        follower.calendar,
+        follower.fresh(),
+        follower.learned(),
+    )
+    readings: dict[int, Reading] = {}
+    accounts = []
+    for entry in entries.usable:
+        number, ahead = entry.number, entry.ahead or {}
+        before = now.context(number)
+        readings |= follower.replay(now, [entry])
+        contexts = before, now.context(number + 1)
+        accounts.append(account(learned.plan(number, ahead), calendar.place_of(number), readings[number], contexts))
+    found, hidden = changed_amounts(follower, now, entries, readings)
+    contradictions = now.contradictions()
     advised = [(entry.happened.action, entry.advised) for entry in entries.values() if entry.advised is not None]
-    last = max(entries, default=0)
-    records = {calendar.number_of_key(record) for record in contents.records}
-    changed = bool(contradictions) or (level_now is not None and level_now.has_changed)
+    changed = bool(contradictions) or (found is not None and found.has_changed)
     return Status(
         preset=follower.model.preset,
         step_word=calendar.step_word,
         steps=len(entries),
         first=calendar.when(min(entries)) if entries else None,
-        last=calendar.when(last) if entries else None,
-        next=calendar.when(last + 1),
-        missing=last - len(entries),
-        in_series=sum(number < 1 for number in records),
+        last=calendar.when(entries.last) if entries else None,
+        next=calendar.when(entries.last + 1),
+        missing=entries.last - len(entries),
+        in_series=entries.in_series,
         **_money(accounts),
         expected_of_an_episode=follower.model.expected,
         followed=sum(abs(done - said) <= follower.preset.unit / 2 for done, said in advised),
         advised=len(advised),
         hidden=hidden,
-        level=level_now,
+        level=found,
+        level_now=None if (level := now.level(entries.last + 1)) is None else level.why,
+        expected_by=_expected_by(follower, now),
         amount_name=follower.preset.amount_name,
         state_name=follower.preset.state_name,
         service=_service(follower, entries, readings),
         contradictions=tuple(contradictions),
-        learn_again=_learn_again(follower, len(entries), last, changed),
-        notes=tuple(follower.notes_on(contents)),
+        learn_again=_learn_again(follower, len(entries), entries.last, changed),
+        notes=tuple(follower.notes_on(contents, entries)),
     )
 
 
-def alarms(follower: Follower, controllers: Controllers, entries: dict[int, Entry]) -> list[str]:
-    """What speaks against following the advice today. The controllers learn from the journal."""
-    found, _ = level_of(follower, follower.replay(controllers, entries.values()))
+def alarms(follower: Follower, knowledge: Knowledge, entries: Entries) -> list[str]:
+    """What speaks against following the advice today. What is known learns from the journal."""
+    readings = follower.replay(knowledge, entries.usable)
+    found, _ = changed_amounts(follower, knowledge, entries, readings)
     said = []
     if found is not None and found.has_changed:
-        way = "higher" if found.mean > found.learned else "lower"
+        way, by = "higher" if found.mean > found.learned else "lower", _expected_by(follower, knowledge)
+        what, word = follower.preset.amount_name + (f", less {by}," if by else ""), follower.calendar.step_word
         said.append(
-            f"the {follower.preset.amount_name} is {way} than what was learned from: {found.mean:.4g} a "
-            f"{follower.calendar.step_word} against {found.learned:.4g}; learn again from recent data"
+            f"the {what} is {way} than what was learned from: {found.mean:.4g} a {word} against {found.learned:.4g}; "
+            "learn again from recent data"
         )
-    return [*said, *(f"the model is contradicted: {text}" for text in contradicted(controllers))]
+    return [*said, *(f"the model is contradicted: {text}" for text in knowledge.contradictions())]
 
 
-def level_of(follower: Follower, readings: dict[int, Reading]) -> tuple[Level | None, int]:
-    """The level of the amounts, and how many of them an edge hid; it is not tested where any was."""
+def _expected_by(follower: Follower, knowledge: Knowledge) -> str:
+    if follower.model.has_forecast:
+        return "its forecast"
+    return "" if knowledge.level(1) is None else "what its level let expect"
+
+
+def changed_amounts(
+    follower: Follower, knowledge: Knowledge, entries: Entries, readings: dict[int, Reading]
+) -> tuple[Change | None, int]:
+    """Whether the amounts have changed, and how many of them an edge hid; it is not tested where any was."""
     calendar = follower.calendar
-    steps = [(calendar.kind_of(n), calendar.place_of(n), reading.amount) for n, reading in readings.items()]
-    found, hidden = level(follower.model, steps), sum(reading.hidden for reading in readings.values())
+    steps = [
+        (calendar.kind_of(n), calendar.place_of(n), reading.amount - knowledge.expected(n, entries[n].ahead or {}))
+        for n, reading in readings.items()
+    ]
+    found, hidden = change(follower.model, steps), sum(reading.hidden for reading in readings.values())
     if found is not None and hidden:
         found = found._replace(p=np.nan)
     return found, hidden
-
-
-def contradicted(controllers: Controllers) -> list[str]:
-    """What the model does not explain, for each kind of episode."""
-    found = {kind: controller.agent.model_check() for kind, controller in controllers.items()}
-    return [f"{kind}: {check}" if kind else str(check) for kind, check in found.items() if not check.ok]
 
 
 def _money(accounts: list[Account]) -> dict[str, Any]:
@@ -212,15 +237,16 @@ def _money(accounts: list[Account]) -> dict[str, Any]:
     }
 
 
-def _service(follower: Follower, entries: dict[int, Entry], readings: dict[int, Reading]) -> Service | None:
-    if not isinstance(follower.preset, Inventory) or not entries:
+def _service(follower: Follower, entries: Entries, readings: dict[int, Reading]) -> Service | None:
+    if not isinstance(follower.preset, Inventory) or not readings:
         return None
-    there = np.array([max(e.happened.state + e.happened.action, 0.0) for e in entries.values()])
+    happened = [entries[n].happened for n in readings]
+    there = np.array([max(step.state + step.action, 0.0) for step in happened])
     demand = np.array([reading.amount for reading in readings.values()])
     hidden = np.array([reading.hidden for reading in readings.values()])
     met = np.minimum(demand, there).sum() / demand.sum() if demand.sum() else 1.0
     enough = (demand <= there + 1e-9) & ~hidden
-    return Service(float(met), int(enough.sum()), not hidden.any())
+    return Service(float(met), int(enough.sum()), len(readings), not hidden.any())
 
 
 def _learn_again(follower: Follower, steps: int, last: int, changed: bool) -> str:

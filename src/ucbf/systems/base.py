@@ -193,6 +193,20 @@ class Preset(Parameters):
         """The distribution of measured amounts [K, H], in multiples of ``unit``: for every step, or one if pooled."""
         return empirical(self._measured_units(measured), pooled)
 
+    def distribution_of(
+        self, amounts: Sequence[NDArray[np.float64]], weights: Sequence[NDArray[np.float64]]
+    ) -> Disturbance:
+        """The distribution of W where these amounts [n], for each step, are as likely as their weights [n] say.
+
+        An amount beyond ``amount_range`` counts as the end of it.
+        """
+        bins, rows = self.system.bins, []
+        for h, (amount, weight) in enumerate(zip(amounts, weights, strict=True)):
+            w = self.sign * (self.to_units(np.clip(amount, *self.amount_range)) - self.expected_amount[h])
+            rows.append(np.bincount(bins.index(w), weight, minlength=len(self.system.residuals)))
+        pmf = np.array(rows) / np.sum(rows, axis=1, keepdims=True)
+        return Disturbance(pmf / pmf.sum(axis=1, keepdims=True), low=self.system.residuals[0])
+
     def disturbances(self, measured: ArrayLike) -> NDArray[np.int64]:
         """[K, H] W of measured amounts [K, H], which are rounded to multiples of ``unit``."""
         w: NDArray[np.int64] = self.sign * (self._measured_units(measured) - self.expected_amount)
