@@ -314,6 +314,113 @@ def test_another_observation_of_a_day_is_refused_and_a_correction_wins(shop):
         follow(shop).observe(3, 5, 2, 6, date=date(0))
 
 
+def test_a_correction_of_a_day_that_is_not_there_is_refused(shop):
+    follow(shop).observe(3, 5, 2, 6, date=date(0))
+    with pytest.raises(
+        UserError, match=r"2024-10-09 is not in the journal, so that there is nothing to correct; check"
+    ):
+        follow(shop).observe(3, 5, 2, 6, date=date(2), correct=True)
+    assert len(follow(shop).entries()) == 1
+
+
+def test_a_date_far_from_the_last_is_refused_unless_it_is_said_to_be_right(shop, monkeypatch):
+    follow(shop).observe(3, 5, 2, 6, date=date(0))
+    with pytest.raises(
+        UserError,
+        match=r"2024-10-23 is far from the last that is known, 2024-10-07: 15 days would be missing .*--unusual",
+    ):
+        follow(shop).observe(3, 5, 2, 6, date=date(16))
+    assert follow(shop).observe(3, 5, 2, 6, date=date(15)).new == ("2024-10-22 (Tue)",)  # two weeks may be missing
+    assert not follow(shop).act(3).warnings
+    assert follow(shop).observe(3, 5, 2, 6, date=date(40), unusual=True).new == ("2024-11-16 (Sat)",)
+    (warning,) = follow(shop).act(3).warnings
+    assert warning == (
+        "the last step in the journal, 2024-11-16, is far from the one before it, 2024-10-22: 24 days are missing. If "
+        "its date is wrong, take it out (ucbf observe --remove --date 2024-11-16)"
+    )
+    # The same again, and what corrects it, is not asked twice.
+    assert follow(shop).observe(3, 5, 2, 6, date=date(40)).known == ("2024-11-16 (Sat)",)
+    assert follow(shop).observe(3, 5, 3, 5, date=date(40), correct=True).corrected == ("2024-11-16 (Sat)",)
+
+
+def test_a_date_that_is_still_to_come_is_refused_where_the_series_is_of_the_past(shop, monkeypatch):
+    monkeypatch.setattr(calendar, "now", lambda: datetime(2024, 10, 8, 9))
+    assert follow(shop).observe(3, 5, 2, 6, date=date(2)).new == ("2024-10-09 (Wed)",)  # somewhere it is that late
+    with pytest.raises(
+        UserError, match=r"2024-10-10 is still to come, and what happened in it cannot be known; .*--un"
+    ):
+        follow(shop).observe(3, 5, 2, 6, date=date(3))
+    assert follow(shop).observe(3, 5, 2, 6, date=date(3), unusual=True).new
+    monkeypatch.setattr(calendar, "now", lambda: datetime(2024, 1, 1))  # the series itself is of the future: made up
+    assert follow(shop).observe(3, 5, 2, 6, date=date(4)).new
+
+
+def test_a_day_that_was_taken_in_by_mistake_is_taken_out(shop):
+    rows = happened(3)
+    take_in(follow(shop), rows)
+    without = follow(shop).status()
+    follow(shop).observe(3, 5, 2, 6, date=date(12))
+    assert follow(shop).act(3).when == "2024-10-20 (Sun)"
+    taken = follow(shop).remove(date(12))
+    assert (taken.removed, str(taken)) == (("2024-10-19 (Sat)",), "2024-10-19 (Sat): taken out")
+    assert follow(shop).act(3).when == "2024-10-10 (Thu)"
+    assert follow(shop).status() == without
+    assert len((shop / "journal.jsonl").read_text().splitlines()) == 6  # it only grows
+    again = follow(shop).remove(date(12))
+    assert (again.removed, again.notes) == ((), ("2024-10-19 (Sat): was taken out before",))
+    with pytest.raises(
+        UserError, match="2024-10-12 is not in the journal, .* to take out; the last step in it is 2024"
+    ):
+        follow(shop).remove(date(5))
+    assert follow(shop).observe(3, 5, 2, 6, date=date(12)).new == ("2024-10-19 (Sat)",)
+    assert follow(shop).status().steps == 4
+    follow(shop).remove(date(1))
+    learned(shop, SHOP, daily(42))  # all days are in the series now, but for the one that was taken out
+    assert follow(shop).status().in_series == 3
+
+
+def test_a_kill_while_a_day_is_taken_out_leaves_it_there_or_not(shop):
+    rows = happened(3)
+    take_in(follow(shop), rows)
+    content = (shop / "journal.jsonl").read_bytes()
+
+    def remove():
+        follow(shop).remove(date(1))
+
+    calls = calls_of(remove)
+    assert calls >= 4
+    for chosen in range(1, calls + 1):
+        (shop / "journal.jsonl").write_bytes(content)
+        ended = in_child(remove, Disk(chosen, killed))
+        assert ended in (0, 9)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(locks, "UNSIGNED", 0.0)
+            there = list(follow(shop).entries())
+            assert there == [1, 3] if ended == 0 else there in ([1, 2, 3], [1, 3])
+            remove()
+            assert list(follow(shop).entries()) == [1, 3]
+
+
+def test_what_is_left_may_be_left_out_where_the_demand_says_it(shop, tmp_path):
+    assert follow(shop).observe(3, 5, amount=6, date=date(0)).new  # 3 + 5 - 6
+    assert follow(shop).observe(2, 4, amount=9, date=date(1)).new  # 6 in all, 9 asked for
+    assert [entry.happened.next_state for entry in follow(shop).entries().values()] == [2.0, 0.0]
+    assert follow(shop).observe(3, 5, 2, 6, date=date(0)).known
+    with pytest.raises(ValueError, match="neither the demand nor the next stock is given; give one of them"):
+        follow(shop).observe(3, 5, date=date(2))
+    learned(tmp_path / "two", SHOP.replace(unit=2.0))
+    follow(tmp_path / "two").observe(3, 8, amount=7.5, date=date(0))  # between multiples of the unit
+    assert follow(tmp_path / "two").entries()[1].happened.next_state == 3.5
+    with pytest.raises(ValueError, match="the next stock does not follow from what is given; give it"):
+        follow(tmp_path / "two").observe(3, 8, amount=np.pi, date=date(1))
+    dam = Reservoir(horizon=12, capacity=12, max_release=6, max_inflow=8)
+    values = np.random.default_rng(0).integers(0, 6, 144).astype(float)
+    learned(tmp_path / "dam", dam, data.Series(values, None, "inflow", "dam.csv"))
+    for step, (storage, release, inflow, after) in enumerate([(5, 2, 3, 6), (10, 1, 8, 12), (3, 3, 0, 0)]):
+        follow(tmp_path / "dam").observe(storage, release, amount=inflow, step=step + 1)
+        assert follow(tmp_path / "dam").entries()[step + 1].happened.next_state == after
+
+
 def test_a_gap_is_said_and_not_filled(shop):
     follow(shop).observe(3, 5, 2, 6, date=date(0))
     taken = follow(shop).observe(2, 4, 0, 9, date=date(2))
@@ -829,6 +936,12 @@ def test_the_morning_from_the_shell(tmp_path):
     assert "replace it (--correct)" in other.stderr
     corrected = run("observe", "shop", *own[:-1], 11, "--correct", "--json", cwd=tmp_path)
     assert json.loads(corrected.stdout)["corrected"] == ["2024-10-07 (Mon)"]
+    early = run("act", "shop", "--stock", 3, "--date", "8/10/2024", "--date-format", "%d/%m/%Y", cwd=tmp_path).stdout
+    assert early.startswith("2024-10-08 (Tue), stock 3: ")
+    more = ["--date", "10/9/2024", "--date-format", "%m/%d/%Y", "--stock", 10, "--order", 0, "--demand", 4]
+    assert run("observe", "shop", *more, cwd=tmp_path).stdout.startswith("2024-10-09 (Wed): taken in\nbefore ")
+    out = run("observe", "shop", "--remove", "--date", "2024-10-09", cwd=tmp_path).stdout
+    assert out == "2024-10-09 (Wed): taken out\n"
     said = run("status", "shop", cwd=tmp_path).stdout
     assert said.startswith("inventory: 1 day taken in, 2024-10-07 to 2024-10-07\nreward: ")
     assert json.loads(run("status", "shop", "--json", cwd=tmp_path).stdout)["steps"] == 1
@@ -842,6 +955,15 @@ def test_the_morning_from_the_shell(tmp_path):
         (["act", "shop", "--stock", "3", "--date", "2024-10-01"], "is in the series that was learned from"),
         (["act", "nowhere", "--stock", "3"], "nowhere does not exist; give the folder that ucbf learn wrote (--out)"),
         (["observe", "shop", "--stock", "3"], "--order, --left or --demand not given; give the step by flags"),
+        (["observe", "shop", "--stock", "3", "--order", "2"], "--left or --demand not given; give the step by flags"),
+        (["observe", "shop", "--remove"], "no date is given, and the series has dates; give it (--date"),
+        (["observe", "shop", "--remove", "--date", "2024-10-08"], "2024-10-08 is not in the journal, so that there is"),
+        (["observe", "shop", "--remove", "--date", "2024-10-08", "--stock", "3"], "give only that (--date, or --step)"),
+        (["act", "shop", "--stock", "3", "--date", "2/11/2026"], "may mean 2026-11-02 (%d/%m/%Y) or 2026-02-11 (%m/%d"),
+        (
+            ["act", "shop", "--stock", "3", "--date", "2024-10-08", "--date-format", "%d/%m/%Y"],
+            "date is '2024-10-08', which is not written as %d/%m/%Y; write it as 2024-03-05",
+        ),
         (["observe", "shop", "--stock", "3", "--file", "x.csv"], "give one or the other"),
         (["observe", "shop", "--file", "x.csv"], "there is no file 'x.csv'"),
         (

@@ -43,6 +43,18 @@ class Known(NamedTuple):
         """Episodes follow each other, unless prices, too, change from one to the next."""
         return True if self.without is not None and not any("prices" in each for each in self.changes or ()) else None
 
+    def and_prices(self, prices: data.Series, episodes: data.Episodes) -> Known:
+        """The same, and the prices of every episode."""
+        of_days, coming = with_prices(prices, episodes), _coming(prices, episodes)
+        next_one = None if coming is None else {"prices": tuple(coming.tolist())}
+        if self.changes is None:
+            return Known(of_days, coming=next_one)
+        return self._replace(
+            changes=_merged(of_days, self.changes),
+            relearned=None if self.relearned is None else _merged(of_days, self.relearned),
+            coming=None if next_one is None or self.coming is None else {**next_one, **self.coming},
+        )
+
     def remarks_on(self, found: Advice) -> tuple[Remark, ...]:
         """What the page says of it."""
         if self.without != WITHOUT_FORECAST:
@@ -54,20 +66,14 @@ class Known(NamedTuple):
 WITHOUT_FORECAST = "without the forecast"
 
 
-def with_prices(known: Known, prices: data.Series, episodes: data.Episodes) -> Known:
-    """The same with the prices of every episode."""
-    of_days = [{"prices": tuple(day)} for day in matched(prices, episodes, "price", "demand").tolist()]
-    coming = _coming(prices, episodes)
-    if known.changes is None:
-        return Known(of_days, coming=None if coming is None else {"prices": tuple(coming)})
-    both = None if coming is None or known.coming is None else {**known.coming, "prices": tuple(coming)}
-    relearned = None if known.relearned is None else _merged(of_days, known.relearned)
-    return known._replace(changes=_merged(of_days, known.changes), relearned=relearned, coming=both)
-
-
 def _merged(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Both, episode by episode."""
     return [{**a, **b} for a, b in zip(one, other, strict=True)]
+
+
+def with_prices(prices: data.Series, episodes: data.Episodes) -> list[dict[str, Any]]:
+    """The prices of every episode."""
+    return [{"prices": tuple(day)} for day in matched(prices, episodes, "price", "demand").tolist()]
 
 
 def with_forecast(reading: Reading, source: Any, episodes: data.Episodes, preset: Preset) -> Known:

@@ -10,7 +10,7 @@ import numpy as np
 from ucbf import advice, data
 from ucbf.checks import whole
 from ucbf.cli.costs import service_remarks
-from ucbf.cli.known import Known, lasted, with_forecast, with_prices, with_promotions
+from ucbf.cli.known import Known, lasted, with_forecast, with_promotions
 from ucbf.cli.reading import Reading
 from ucbf.errors import UserError
 from ucbf.run import Progress
@@ -138,7 +138,7 @@ class Task:
             known = with_forecast(self.reading, forecast, episodes, preset)
         elif self.reading.promotions is not None:
             known = with_promotions(self.reading, source, episodes, preset)
-        return known if self.prices is None else with_prices(known, self.prices, episodes)
+        return known if self.prices is None else known.and_prices(self.prices, episodes)
 
 
 def _counted_in_ones(shop: Inventory, episodes: data.Episodes, given: dict[str, Any]) -> Inventory:
