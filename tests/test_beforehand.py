@@ -485,7 +485,7 @@ def test_the_level_by_hand(by_level, tmp_path):
             assert told.action == policy.quantities_in(e)[now, stock]
             assert found.by_level.now == e
         assert told.level == names[e]
-        assert f"the level of the last steps being {names[e]}" in told.why
+        assert f"at a {names[e]} level of the last steps: " in told.why
         assert f"{z:+.3g} from its mean" in told.notes[-1]
         when = str(np.datetime64("2024-01-01") + 601 + day)
         follow(folder).observe(stock, order, max(stock + order - asked, 0), asked, date=when)

@@ -768,7 +768,7 @@ def test_a_change_is_reported_and_chance_is_not(original, shop):
     take_in(follow(shop), happened(28, mean=8.0))
     now = follow(shop).status()
     assert now.level.has_changed
-    assert "it has changed; a difference as large comes by chance in" in str(now)
+    assert "it has changed; chance brings as large a difference in" in str(now)
     assert now.learn_again.startswith("now, from recent data")
     assert any("demand is higher" in text for text in follow(shop).act(3).warnings)
     model, alarms = follow(original[0]).model, 0

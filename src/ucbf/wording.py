@@ -11,3 +11,8 @@ def show_number(x: float) -> str:
 def show_count(n: int, noun: str) -> str:
     """A count with its noun: "1 row", "2 rows"."""
     return f"{n} {noun}" + ("" if n == 1 else "s")
+
+
+def a_step(noun: str) -> str:
+    """How often, of something that is so each time: "a day", "an hour"."""
+    return f"an {noun}" if noun == "hour" else f"a {noun}"

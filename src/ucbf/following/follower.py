@@ -334,7 +334,7 @@ class Follower:
         if abs(counted - state) > 1e-9 * max(1, abs(state)):
             said.append(f"{preset.state_name} {state:g} counts as {counted:g}, a multiple of {preset.unit:g}")
         name = policy.step_names[h] if policy.words.steps else f"{policy.words.step} {h + 1}"
-        at = name if level is None else f"{name}, the level of the last steps being {level.name}"
+        at = name if level is None else f"{name}, at a {level.name} level of the last steps"
         return Advised(
             when=calendar.full_name(number),
             date=str(calendar.date_of(number)) if calendar.is_dated else None,

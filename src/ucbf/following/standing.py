@@ -14,7 +14,7 @@ from ucbf.following.entries import Entries
 from ucbf.following.follower import Follower
 from ucbf.following.knowledge import Knowledge
 from ucbf.systems import Inventory
-from ucbf.wording import show_count, show_number
+from ucbf.wording import a_step, show_count, show_number
 
 LEARN_AGAIN = 0.5  # once so many steps were taken in, as a share of those that were learned from
 
@@ -72,7 +72,7 @@ class Status:
         return "\n".join([*self._lines(), *(f"note: {text}" for text in self.notes)])
 
     def _lines(self) -> Iterable[str]:
-        word, n = self.step_word, self.steps
+        word, per, n = self.step_word, a_step(self.step_word), self.steps
         if not n:
             yield f"{self.preset}: nothing taken in yet; the next {word} is {self.next}"
         else:
@@ -82,9 +82,7 @@ class Status:
         if self.advised:
             cost = ""
             if self.unfollowed is not None and self.unfollowed < -1e-9:
-                cost = (
-                    f"; doing otherwise was expected to cost {show_number(-self.unfollowed)} a {word}, over all of them"
-                )
+                cost = f"; doing otherwise was expected to cost {show_number(-self.unfollowed)} {per}, over all of them"
             yield f"advice followed: at {self.followed} of {show_count(self.advised, word)}{cost}"
         if self.level is not None:
             yield from self._amounts(self.level)
@@ -103,10 +101,10 @@ class Status:
     def _money(self) -> Iterable[str]:
         if self.reward is None or self.expected is None:
             return
-        word, difference = self.step_word, self.reward - self.expected
+        word, per, difference = self.step_word, a_step(self.step_word), self.reward - self.expected
         yield (
-            f"reward: {self.reward:.4g} a {word}; {self.expected:.4g} a {word} were expected of following the advice "
-            f"from the same {self.state_name}, what was left being counted at its worth"
+            f"reward: {self.reward:.4g} {per}; following the advice was expected to earn {self.expected:.4g} {per} "
+            f"from the same {self.state_name}, counting what was left at its worth"
         )
         verdict = f"too few {word}s to tell"
         if self.low is not None and self.high is not None and self.steps >= FEWEST:
@@ -116,21 +114,21 @@ class Status:
             elif self.is_as_planned:
                 why = "that the advice was not followed explains it"
             verdict = f"with 95 % confidence {self.low:+.3g} to {self.high:+.3g}; {why}"
-        yield f"  is it what was expected? {_more(difference)} a {word}: {verdict}"
+        yield f"  is it what was expected? {_more(difference)} {per}: {verdict}"
 
     def _amounts(self, found: Change) -> Iterable[str]:
-        word = self.step_word
+        word, per = self.step_word, a_step(self.step_word)
         what = f"{self.amount_name} above {self.expected_by}" if self.expected_by else self.amount_name
-        yield f"{what}: {found.mean:.4g} a {word}; {found.learned:.4g} a {word} in what was learned from"
-        by_chance = f"a difference as large comes by chance in {found.p:.2g} of cases"
+        yield f"{what}: {found.mean:.4g} {per}; {found.learned:.4g} {per} in what was learned from"
+        by_chance = f"chance brings as large a difference in {found.p:.2g} of cases"
         if np.isnan(found.p):
             verdict = "not tested, as an edge hid some" if self.hidden else f"too few {word}s to tell"
         elif found.has_changed:
             verdict = f"it has changed; {by_chance}"
         else:
-            verdict = f"no change is shown; {by_chance}, and a change is reported below {SIGNIFICANT}"
+            verdict = f"no change is shown; {by_chance} (a change is reported below {SIGNIFICANT})"
         share = "" if np.isnan(found.share) or self.expected_by else f" ({found.share:+.0%})"
-        yield f"  is it what was learned? {_more(found.mean - found.learned)} a {word}{share}: {verdict}"
+        yield f"  is it what was learned? {_more(found.mean - found.learned)} {per}{share}: {verdict}"
 
 
 def _more(difference: float) -> str:
@@ -191,9 +189,10 @@ def alarms(follower: Follower, knowledge: Knowledge, entries: Entries) -> list[s
     said = []
     if found is not None and found.has_changed:
         way, by = "higher" if found.mean > found.learned else "lower", _expected_by(follower, knowledge)
-        what, word = follower.preset.amount_name + (f", less {by}," if by else ""), follower.calendar.step_word
+        what = follower.preset.amount_name + (f", less {by}," if by else "")
+        per = a_step(follower.calendar.step_word)
         said.append(
-            f"the {what} is {way} than what was learned from: {found.mean:.4g} a {word} against {found.learned:.4g}; "
+            f"the {what} is {way} than what was learned from: {found.mean:.4g} {per} against {found.learned:.4g}; "
             "learn again from recent data"
         )
     return [*said, *(f"the model is contradicted: {text}" for text in knowledge.contradictions())]
