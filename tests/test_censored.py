@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import commands
+import ucbf
 from ucbf import data
 from ucbf.advice import censored_remark
 
@@ -83,6 +84,7 @@ def test_many_that_cannot_be_resolved_are_read_first(sold_out, kept, first):
     done = SimpleNamespace(
         sold=np.full(100, 4.0),
         sold_out=hidden,
+        unknown=np.zeros(100, bool),
         unresolved=np.arange(100) < kept,
         episodes=SimpleNamespace(values=np.full(100, 5.0)),
     )
@@ -137,3 +139,53 @@ def test_where_every_step_was_sold_out_nothing_is_known_of_the_demand():
     remark = censored_remark(data.uncensored(episodes, np.zeros((10, 7), bool)), "open")
     assert remark.first
     assert remark.text.startswith("Every step was sold out (column 'open'): nothing shows how much more was asked for")
+
+
+def test_missing_days_are_not_known(tmp_path):
+    rng = np.random.default_rng(3)
+    demand = np.tile([2, 4, 6, 8, 10, 12, 14], 60) + rng.integers(0, 2, N)
+    there = rng.random(N) > 0.2
+    there[[0, -1]] = True
+    days = np.datetime64("2024-01-01") + np.arange(N)
+    text = "date,units\n" + "".join(f"{d},{u}\n" for d, u, here in zip(days, demand, there, strict=True) if here)
+    (tmp_path / "sales.csv").write_text(text)
+    series = data.read_series(tmp_path / "sales.csv", gaps="unknown")
+    n, first = (~there).sum(), days[~there][0]
+    assert series.notes == (f"{n} days are missing and are taken as not known, the first {first} 00:00:00.",)
+    episodes = data.episodes(series, 7)
+    shop = ucbf.systems.Inventory(capacity=20, max_demand=16)
+    for learn in (ucbf.advice.learn, ucbf.advice.learn_orders):
+        with pytest.raises(ValueError, match=r"not known \(gaps='unknown'\); draw them .*uncensored\(episodes\)"):
+            learn(shop, episodes)
+    done = data.uncensored(episodes, learned_from=40)
+    np.testing.assert_array_equal(done.unknown.ravel(), ~there)
+    assert not done.sold_out.any()
+    assert not done.unresolved.any()
+    np.testing.assert_array_equal(done.episodes.values.ravel()[there], demand[there])
+    drawn = done.episodes.values - np.array([2, 4, 6, 8, 10, 12, 14])  # each like the others of its weekday
+    assert set(drawn.ravel()) == {0, 1}
+    ucbf.advice.learn(shop, done.episodes)
+
+    shop = ["--demand", "sales.csv", "--price", 9, "--unit-cost", 4, "--no-pictures"]
+    done = commands.ucbf("learn", "inventory", *shop, "--gaps", "unknown", cwd=tmp_path)
+    said = f"{n} of {N} steps are missing and were taken as not known (--gaps unknown): their amounts were drawn"
+    assert said in done.stdout
+    refused = commands.ucbf("learn", "inventory", *shop, cwd=tmp_path, check=False)
+    assert "or that it is not known (--gaps unknown)" in refused.stderr
+
+
+def test_missing_days_beside_days_that_were_sold_out():
+    # Five days of 3 and one of 9 were seen. A day that sold 4 was 9; of a missing day nothing is known, so it may be 3.
+    amounts = np.array([[3]] * 5 + [[9], [4], [0]])
+    series = data.Series(amounts.ravel().astype(float), None, "units", "memory", unknown=np.arange(8) == 7)
+    sold_out = (np.arange(8) == 6)[:, None]
+    runs = [data.uncensored(data.episodes(series, 1), ~sold_out, seed) for seed in range(30)]
+    assert {run.episodes.values[6, 0] for run in runs} == {9}
+    assert {run.episodes.values[7, 0] for run in runs} == {3, 9}
+    assert all(run.episodes.series.unknown is None for run in runs)
+    # All that is known was sold out: a missing day is drawn from what was sold.
+    run = data.uncensored(data.episodes(series, 1), np.zeros((8, 1), bool))
+    assert run.episodes.values[7, 0] in {3, 4, 9}
+    nothing = data.Series(np.zeros(8), None, "units", "memory", unknown=np.ones(8, bool))
+    with pytest.raises(data.UserError, match="memory: no step of the episodes to learn from is known"):
+        data.uncensored(data.episodes(nothing, 1))

@@ -340,14 +340,16 @@ def test_zeros_fill_two_years_and_no_more(tmp_path, dates, longest):
     assert series.place(2) == first.removesuffix(" 00:00:00")
     assert series.place(longest + 2).startswith("row 4 (")
     path.write_text("\n".join(["year,units", *lines]))
-    with pytest.raises(UserError, match=f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest}:"):
+    with pytest.raises(
+        UserError, match=f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest} is filled:"
+    ):
         data.read_series(path, gaps="zero")
 
 
 def test_all_that_zeros_fill_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("ucbf.data.calendar.MOST_FILLED", 5)
     path = write(tmp_path, ["2024-01-01,1", "2024-01-02,1", "2024-01-06,1", "2024-01-10,1"])
-    with pytest.raises(UserError, match="row 4, .* 6 days are missing from here on; zeros fill at most 5"):
+    with pytest.raises(UserError, match="row 4, .* 6 days are missing from here on; at most 5"):
         data.read_series(path, gaps="zero")
 
 

@@ -6,7 +6,7 @@ from ucbf.advice.caveats import find_caveats
 from ucbf.advice.forecasts import forecast_remark, mean_absolute_errors
 from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
-from ucbf.advice.lost_sales import censored_remark
+from ucbf.advice.lost_sales import censored_remark, missing_remark
 from ucbf.advice.order_sections import order_sections
 from ucbf.advice.ordering import OrderAdvice, Played, learn_orders
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
@@ -40,6 +40,7 @@ __all__ = [
     "learn_orders",
     "markdown",
     "mean_absolute_errors",
+    "missing_remark",
     "nice_ceiling",
     "order_sections",
     "promotions",

@@ -20,6 +20,7 @@ from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
 from ucbf.data import Episodes, Quantiles, independence
+from ucbf.data.cutting import require_known
 from ucbf.data.sizes import rounding_effect
 from ucbf.errors import UserError
 from ucbf.following.calendar import calendar_of
@@ -212,10 +213,7 @@ def _check_arguments(
             f"{type(preset).__name__} is more: give a horizon (ongoing=True plans as if there were no end), and leave "
             "out lead times, shelf lives, limits of charging and costs of starting and stopping; simulate takes them"
         )
-    if not isinstance(episodes, Episodes):
-        raise TypeError(
-            f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(ucbf.data.read_series(...), ...) returns"
-        )
+    require_known(episodes)
     real("train", train, 0, 1, open_low=True)
     if half_life is not None and half_life != np.inf:
         real("half_life", half_life, 0, 1e6, open_low=True)

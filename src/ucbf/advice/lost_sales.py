@@ -1,4 +1,4 @@
-"""What the page says of steps that were sold out, whose demand had to be drawn."""
+"""What the page says of steps whose amount had to be drawn: sold out, or missing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from ucbf.wording import show_number
 
 MANY_UNRESOLVED = 0.1  # of the steps that were sold out
 MANY_SOLD_OUT = 0.5  # of all steps
+MANY_MISSING = 0.2  # of all steps
 
 
 def censored_remark(done: Uncensored, column: str) -> Remark:
     """How many steps were sold out, how much the mean rose, and how many could not be resolved."""
-    n, kept, total = int(done.sold_out.sum()), int(done.unresolved.sum()), done.sold_out.size
+    there = ~done.unknown
+    n, kept, total = int(done.sold_out.sum()), int(done.unresolved.sum()), int(there.sum())
     if not n:
         return Remark(f"No step was sold out, by column {column!r}.")
     if n == total:
@@ -23,7 +25,7 @@ def censored_remark(done: Uncensored, column: str) -> Remark:
             first=True,
             gravest=True,
         )
-    before, after = float(done.sold.mean()), float(done.episodes.values.mean())
+    before, after = float(done.sold[there].mean()), float(done.episodes.values[there].mean())
     most = n > MANY_SOLD_OUT * total
     rose = f" ({after / before - 1:+.1%})" if before else ""
     said = (
@@ -40,3 +42,13 @@ def censored_remark(done: Uncensored, column: str) -> Remark:
     if kept:
         said += f" {kept} of these steps sold as much as was ever seen; what was sold was kept, which is too little."
     return Remark(said, first=most or kept > MANY_UNRESOLVED * n, gravest=most)
+
+
+def missing_remark(done: Uncensored) -> Remark:
+    """How many steps are missing, and what was taken for them."""
+    n, total = int(done.unknown.sum()), done.unknown.size
+    return Remark(
+        f"{n} of {total} steps are missing and were taken as not known (--gaps unknown): their amounts were drawn from "
+        "what the other steps show. Rewards of the episodes that followed are of drawn amounts, too.",
+        first=n > MANY_MISSING * total,
+    )

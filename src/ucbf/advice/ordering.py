@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ucbf.advice.judging import LEARNED, Rewards, compare
 from ucbf.checks import real
 from ucbf.data import Episodes
+from ucbf.data.cutting import require_known
 from ucbf.kernels.rolling import sized, step_value
 from ucbf.rolling import Rolling, terms_of
 from ucbf.run import Progress
@@ -141,8 +142,7 @@ def learn_orders(
     """
     if not isinstance(shop, Inventory):
         raise TypeError(f"shop is {shop!r:.60}; give a ucbf.systems.Inventory")
-    if not isinstance(episodes, Episodes):
-        raise TypeError(f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(...) returns")
+    require_known(episodes)
     real("train", train, 0, 1, open_low=True)
     if shop.lead_time > MOST_LEAD_TIME:
         raise ValueError(

@@ -49,6 +49,11 @@ def learn_with_costs_of_items(
     unused = [name for name in UNUSED if getattr(reading, name) not in (None, ()) and not (only and name == "pictures")]
     if unused:
         raise UserError(f"--{unused[0].replace('_', '-')} does not go with --items; leave it out, or leave out --items")
+    if reading.gaps == "zero":
+        raise UserError(
+            "--gaps zero does not go with --items: days without a row are not known; write the rows of days without "
+            "sales, or leave out --items"
+        )
     folder = reading.out or Path("results") / "items"
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")

@@ -119,17 +119,23 @@ class Task:
         return Learned(found, advice.order_sections(found, set(self.given), (*remarks, *self.remarks)))
 
     def _uncensored(self, source: Any, episodes: data.Episodes) -> tuple[data.Episodes, tuple[advice.Remark, ...]]:
-        """The episodes with demand drawn where the shelf was empty, and what the page says of it."""
-        reading = self.reading
+        """The episodes with amounts drawn where the shelf was empty or a step is missing, and what the page says."""
+        reading, in_stock = self.reading, None
         if reading.in_stock is not None:
             in_stock = data.read_marks(source, reading.in_stock, episodes.series, filled=True, explicit=True)
         elif reading.available:
             in_stock = lasted(episodes.series, [reading.series(source, name, 0) for name in reading.available])
-        else:
+        if in_stock is None and episodes.series.unknown is None:
             return episodes, ()
         n = len(episodes.split(reading.train)[0])
-        done = data.uncensored(episodes, episodes.of_steps(in_stock), learned_from=n)
-        return done.episodes, (advice.censored_remark(done, reading.in_stock or " + ".join(reading.available)),)
+        shown = None if in_stock is None else episodes.of_steps(in_stock)
+        done = data.uncensored(episodes, shown, learned_from=n)
+        remarks = []
+        if shown is not None:
+            remarks.append(advice.censored_remark(done, reading.in_stock or " + ".join(reading.available)))
+        if done.unknown.any():
+            remarks.append(advice.missing_remark(done))
+        return done.episodes, tuple(remarks)
 
     def _known(self, source: Any, forecast: Any, episodes: data.Episodes, preset: Preset) -> Known:
         """What is known before each episode: prices, and a forecast or promotions."""

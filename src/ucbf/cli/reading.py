@@ -29,7 +29,8 @@ class Reading:
         Such as Europe/Berlin. Dates without an offset from UTC are read as local times of this zone; dates with one are
         converted to it.
     gaps
-        What a missing date means: an error (refuse), or that the amount was 0 (zero).
+        What a missing date means: an error (refuse), that the amount was 0 (zero), or that it is not known and is
+        drawn from what other days show (unknown).
     forecast
         CSV or Parquet file with a forecast for each step, known before its episode: columns date and forecast. The
         policy then plans with the forecast of each episode and learns its error. Columns of quantiles, such as q10, q50
@@ -69,7 +70,7 @@ class Reading:
     time: str | None = None
     date_format: str | None = None
     time_zone: str | None = None
-    gaps: Literal["refuse", "zero"] = "refuse"
+    gaps: Literal["refuse", "zero", "unknown"] = "refuse"
     forecast: Path | None = None
     forecast_column: str | None = None
     promotions: str | None = None

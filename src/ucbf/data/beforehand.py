@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ucbf.data.calendar import OR_ZERO
+from ucbf.data.calendar import OR_ELSE
 from ucbf.data.columns import WHICH, required_column
 from ucbf.data.dates import date_column, dates_of
 from ucbf.data.marks import marks_of
@@ -55,7 +55,7 @@ def read_known(source: Any, column: str | None, flag: str, time: str | None = No
     try:
         return read_series(source, column, time, rows=1, **how)
     except UserError as error:
-        text = str(error).replace(OR_ZERO, "").replace(WHICH, flag)
+        text = str(error).replace(OR_ELSE, "").replace(WHICH, flag)
         raise UserError(text) from None
 
 

@@ -17,7 +17,7 @@ from ucbf.errors import UserError
 HOURLY = ("half-hour", "hour")  # counted in universal time, where it is known; longer steps follow the local clock
 LONGEST_GAP = {"half-hour": 35_088, "hour": 17_544, "day": 731, "week": 104, "month": 24, "year": 20}  # rows: two years
 MOST_FILLED = 10_000_000  # rows in all
-OR_ZERO = ", or say that it means zero (gaps='zero' or --gaps zero)"
+OR_ELSE = ", or say what it means: zero (--gaps zero, gaps='zero'), or that it is not known (--gaps unknown)"
 ZONE_HINT = "; if the clock was set for daylight saving, name its zone (time_zone, --time-zone)"
 
 
@@ -30,8 +30,8 @@ def regular(given: Steps, gaps: str, zone: tzinfo | None, error: RowError) -> St
     Parameters
     ----------
     gaps
-        Whether missing rows are an error ("refuse") or 0 ("zero"). A gap of more than two years (twenty, where rows are
-        years), or ten million rows in all, are an error in either case: a date is probably wrong.
+        Whether missing rows are an error ("refuse"), 0 ("zero") or not known ("unknown"). A gap of more than two years
+        (twenty, where rows are years), or ten million rows in all, are an error in each case: a date is probably wrong.
     zone
         The time zone of the local clock, where it is known.
     error
@@ -40,9 +40,9 @@ def regular(given: Steps, gaps: str, zone: tzinfo | None, error: RowError) -> St
     if len(given.values) < 2:
         return given
     _check_order(given, error)
-    spacing = spacing_of(given.instants, smallest=gaps == "zero")
+    spacing = spacing_of(given.instants, smallest=gaps != "refuse")
     if spacing not in HOURLY:
-        spacing = spacing_of(given.clock, smallest=gaps == "zero")
+        spacing = spacing_of(given.clock, smallest=gaps != "refuse")
     if spacing is None:
         apart = timedelta(seconds=int(given.instants[1] - given.instants[0]))
         raise error(1, f"rows are {apart} apart; give half-hours, hours, days, weeks, months or years")
@@ -59,7 +59,7 @@ def regular(given: Steps, gaps: str, zone: tzinfo | None, error: RowError) -> St
             _check_gaps(given, number, spacing, gaps, zone, wrong)
             if zone is None and given.offsets is not None and spacing in HOURLY:
                 _check_clock_in_gaps(given, given.offsets, number, wrong)
-        full = _fill_gaps(given, number, spacing, zone)
+        full = _fill_gaps(given, number, spacing, gaps, zone)
     if spacing not in HOURLY or full.offsets is None:
         return full
     return days_of_24_hours(full, STEPS[spacing], zone, error)
@@ -126,19 +126,19 @@ def _check_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, zone: tz
         hint = ZONE_HINT if given.offsets is None and spacing in HOURLY and missing[first - 1] < 5 else ""
         raise error(
             first,
-            f"{written(due, offset)} is missing before {given.when(first)}; fill it in{OR_ZERO}{hint}",
+            f"{written(due, offset)} is missing before {given.when(first)}; fill it in{OR_ELSE}{hint}",
         )
     longest = int(missing.argmax()) + 1
     if missing[longest - 1] > LONGEST_GAP[spacing]:
         raise error(
             longest,
-            f"{missing[longest - 1]} {spacing}s are missing before {given.when(longest)}; zeros fill a gap of at most "
-            f"{LONGEST_GAP[spacing]}: correct the date, give the rows, or give only those after the gap",
+            f"{missing[longest - 1]} {spacing}s are missing before {given.when(longest)}; a gap of at most "
+            f"{LONGEST_GAP[spacing]} is filled: correct the date, give the rows, or give only those after the gap",
         )
     if missing.sum() > MOST_FILLED:
         raise error(
             first,
-            f"{missing.sum()} {spacing}s are missing from here on; zeros fill at most {MOST_FILLED} in all: give the "
+            f"{missing.sum()} {spacing}s are missing from here on; at most {MOST_FILLED} in all are filled: give the "
             "rows that are missing",
         )
 
@@ -162,7 +162,7 @@ def _times_of(given: Steps, number: NDArray[np.int64], spacing: str) -> Seconds:
     return found
 
 
-def _fill_gaps(given: Steps, number: Seconds, spacing: str, zone: tzinfo | None) -> Steps:
+def _fill_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, zone: tzinfo | None) -> Steps:
     """The same with zeros in the gaps, and months and years dated at their first day."""
     n = int(number[-1]) + 1
     if n == len(number):
@@ -175,6 +175,8 @@ def _fill_gaps(given: Steps, number: Seconds, spacing: str, zone: tzinfo | None)
     if given.offsets is not None:
         offsets = given.offsets[above] if zone is None or spacing not in HOURLY else offsets_at(at, zone)
         clock = at + offsets if spacing in HOURLY else at
-    note = f"{n - len(number)} {spacing}s are missing and count as 0, the first {written(int(clock[filled][0]))}."
+    counted = "count as 0" if gaps == "zero" else "are taken as not known"
+    note = f"{n - len(number)} {spacing}s are missing and {counted}, the first {written(int(clock[filled][0]))}."
     values = np.where(filled, 0.0, given.values[above])
-    return Steps(values, clock, offsets, np.asarray(given.rows)[above], filled, (note,))
+    unknown = filled if gaps == "unknown" else None
+    return Steps(values, clock, offsets, np.asarray(given.rows)[above], filled, unknown, (note,))

@@ -1,4 +1,6 @@
-"""Demand where the shelf was empty: sales say only that it was at least that much.
+"""Amounts that are hidden: where the shelf was empty sales say only that it was at least that much.
+
+Of days that are missing they say nothing.
 
 The distribution of the demand is the product-limit estimate (Kaplan, Meier 1958), as in :mod:`ucbf.laws`. What was
 hidden is replaced by a draw from it, given that it is at least what was sold.
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.data.cutting import Episodes
+from ucbf.errors import UserError
 
 FEWEST = 5  # uncensored values of a step: with fewer, all steps count
 Floats = NDArray[np.float64]
@@ -25,6 +28,7 @@ class Uncensored:
     episodes: Episodes
     sold: Floats  # [K, H] the amounts before
     sold_out: Bools  # [K, H]
+    unknown: Bools  # [K, H] which steps are missing, and were drawn from what others show
     unresolved: Bools  # [K, H] which of these were kept, because nothing larger was ever seen
 
 
@@ -46,28 +50,40 @@ def product_limit(values: Floats, exact: Bools) -> tuple[Floats, Floats]:
     return support, pmf
 
 
-def uncensored(episodes: Episodes, in_stock: Bools, seed: int = 0, learned_from: int | None = None) -> Uncensored:
+def uncensored(
+    episodes: Episodes, in_stock: Bools | None = None, seed: int = 0, learned_from: int | None = None
+) -> Uncensored:
     """Episodes in which the demand of each step that was sold out is a draw, given that it was at least what was sold.
 
-    It is drawn from the distribution of that step, in episodes of that kind; of all steps, where fewer than five
-    amounts of the step are known.
+    Steps that are not known (``gaps="unknown"``) are drawn, too, without such a bound. Each is drawn from the
+    distribution of that step, in episodes of that kind; of all steps, where fewer than five amounts of the step are
+    known.
 
-    in_stock: [K, H] whether the stock lasted for the whole step
+    in_stock: [K, H] whether the stock lasted for the whole step; it always did, if None
     learned_from: how many episodes are learned from; these are drawn by what they show themselves, the others by all
     """
     n = len(episodes) if learned_from is None else learned_from
-    rng, amounts, found = np.random.default_rng(seed), episodes.values, episodes.values.copy()
+    rng, found = np.random.default_rng(seed), episodes.values.copy()
+    missing = episodes.series.unknown
+    unknown = np.zeros(found.shape, bool) if missing is None else episodes.of_steps(missing)
+    sold_out = np.zeros(found.shape, bool) if in_stock is None else ~in_stock & ~unknown
+    in_stock, amounts = ~sold_out & ~unknown, np.where(unknown, -np.inf, episodes.values)
+    if not np.isfinite(amounts[:n]).any():
+        raise UserError(f"{episodes.series.source}: no step of the episodes to learn from is known; give more rows")
     unresolved, kinds = np.zeros(amounts.shape, bool), np.array(episodes.kinds)
     for first, stop in ((0, n), (n, len(episodes))):
         for kind in sorted(set(episodes.kinds[first:stop])):
             alike = np.flatnonzero(kinds[:stop] == kind)
             for h in range(amounts.shape[1]):
-                hidden = alike[(alike >= first) & ~in_stock[alike, h]]
-                known = amounts[alike, h], in_stock[alike, h]
-                if known[1].sum() < FEWEST:
-                    known = amounts[:stop].ravel(), in_stock[:stop].ravel()
-                found[hidden, h], unresolved[hidden, h] = _draw(amounts[hidden, h], *known, rng)
-    return Uncensored(replace(episodes, values=found), amounts, ~in_stock, unresolved)
+                values, exact = amounts[alike, h], in_stock[alike, h]
+                if exact.sum() < FEWEST:
+                    values, exact = amounts[:stop].ravel(), in_stock[:stop].ravel()
+                surest = exact if exact.any() else np.isfinite(values)
+                for hidden, shown in ((sold_out, exact), (unknown, surest)):
+                    rows = alike[(alike >= first) & hidden[alike, h]]
+                    found[rows, h], unresolved[rows, h] = _draw(amounts[rows, h], values, shown, rng)
+    drawn = replace(episodes, values=found, series=replace(episodes.series, unknown=None))
+    return Uncensored(drawn, episodes.values, sold_out, unknown, unresolved)
 
 
 def _draw(sold: Floats, values: Floats, exact: Bools, rng: np.random.Generator) -> tuple[Floats, Bools]:

@@ -103,6 +103,19 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
     return Episodes(values, names, starts, kinds, len(series) - K * H, series, first)
 
 
+def require_known(episodes: object) -> None:
+    """An error unless these are episodes of which every step is known."""
+    if not isinstance(episodes, Episodes):
+        raise TypeError(
+            f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(ucbf.data.read_series(...), ...) returns"
+        )
+    if episodes.series.unknown is not None and episodes.of_steps(episodes.series.unknown).any():
+        raise ValueError(
+            "some steps of the episodes are not known (gaps='unknown'); draw them from what the others show: give "
+            "ucbf.data.uncensored(episodes).episodes"
+        )
+
+
 def kinds_of_weekdays(spacing: str, horizon: int) -> tuple[str, ...] | None:
     """[7] the kind of an episode that begins on a Monday, a Tuesday, ...; None where all episodes are alike."""
     return KINDS if (spacing, horizon) in DAYS else None

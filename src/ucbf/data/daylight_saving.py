@@ -71,19 +71,21 @@ def days_of_24_hours(given: Steps, step: int, zone: tzinfo | None, error: RowErr
         mean = np.rint(mean)
     filled = np.zeros(n, np.bool_) if given.filled is None else given.filled[own]
     filled[skipped] = True
+    unknown = None if given.unknown is None else given.unknown[own]
     clock = given.clock.min() + step * np.arange(n)
     notes = (
         _note("forward", clock[skipped], changes > 0, "it skips is taken as the mean of its two neighbours"),
         _note("back", clock[count > 1], changes < 0, "comes twice is taken as the mean of its values"),
     )
-    return Steps(mean, clock, given.offsets[own], np.asarray(given.rows)[own], filled, given.notes + sum(notes, ()))
+    rows = np.asarray(given.rows)[own]
+    return Steps(mean, clock, given.offsets[own], rows, filled, unknown, given.notes + sum(notes, ()))
 
 
 def _without(given: Steps, removed: NDArray[np.bool_]) -> Steps:
     """The same without some steps."""
     if not removed.any():
         return given
-    each = {name: getattr(given, name) for name in ("values", "clock", "offsets", "rows", "filled")}
+    each = {name: getattr(given, name) for name in ("values", "clock", "offsets", "rows", "filled", "unknown")}
     parts: dict[str, Any] = {name: None if one is None else one[~removed] for name, one in each.items()}
     return replace(given, **parts)
 

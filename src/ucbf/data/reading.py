@@ -17,7 +17,7 @@ from ucbf.data.tables import Table, table_of
 from ucbf.data.zones import offsets_at, offsets_by_clock, zone_of
 from ucbf.errors import UserError
 
-GAPS = ("refuse", "zero")
+GAPS = ("refuse", "zero", "unknown")
 
 
 def read_series(
@@ -48,7 +48,8 @@ def read_series(
     least
         The least value that is accepted, such as 0 for a demand.
     gaps
-        What a missing date means: an error ("refuse"), or 0 ("zero"), for files without a row for days without sales.
+        What a missing date means: an error ("refuse"); 0 ("zero"), for files without a row for days without sales; or
+        that the value is not known ("unknown"), so that :func:`ucbf.data.uncensored` draws it from what others show.
         A gap of two years at most is filled (of twenty, where rows are years), and ten million rows in all.
     date_format
         As for ``datetime.strptime``. None: one of :data:`ucbf.data.FORMATS` that fits all rows.
@@ -82,7 +83,8 @@ def read_series(
     done = regular(steps, gaps, zone, lambda i, message: table.error(i, dates, message))
     numbered = done.rows if table.in_file else None
     times = done.clock.astype("datetime64[s]")
-    return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, (*said, *done.notes))
+    notes = (*said, *done.notes)
+    return Series(done.values, times, name, table.source, numbered, done.offsets, done.filled, done.unknown, notes)
 
 
 def converted(table: Table, dates: str, clock: Seconds, offsets: Seconds, zone: tzinfo) -> tuple[Seconds, Seconds]:

@@ -25,6 +25,7 @@ class Series:
     rows: Sequence[int] | NDArray[np.int64] | None = None  # [N] row numbers in the file, where there is one
     offsets: Seconds | None = None  # [N] how far the local clock is ahead of universal time, where that is known
     filled: NDArray[np.bool_] | None = None  # [N] which values are in no row: gaps, and hours that the clock skips
+    unknown: NDArray[np.bool_] | None = None  # [N] which of these are not known, and 0 only for want of a number
     notes: tuple[str, ...] = ()  # sentences on what was done to the rows
 
     def __post_init__(self) -> None:
@@ -41,7 +42,7 @@ class Series:
     def part(self, first: int, stop: int) -> Series:
         """Values first to stop - 1."""
         cut = slice(first, stop)
-        each = {name: getattr(self, name) for name in ("times", "rows", "offsets", "filled")}
+        each = {name: getattr(self, name) for name in ("times", "rows", "offsets", "filled", "unknown")}
         parts: dict[str, Any] = {name: None if one is None else one[cut] for name, one in each.items()}
         return replace(self, values=self.values[cut], **parts)
 

@@ -23,6 +23,7 @@ class Steps:
     offsets: Seconds | None  # [N] how far the local clock is ahead of universal time
     rows: Sequence[int] | NDArray[np.int64]  # [N] of the file
     filled: NDArray[np.bool_] | None = None  # [N] which values are in no row of the file
+    unknown: NDArray[np.bool_] | None = None  # [N] which of these are not known
     notes: tuple[str, ...] = ()
     offsets_of_zone: bool = False  # whether the rows have no offsets of their own, and these are those of the time zone
 
