@@ -340,7 +340,8 @@ def test_zeros_fill_two_years_and_no_more(tmp_path, dates, longest):
     assert series.place(2) == first.removesuffix(" 00:00:00")
     assert series.place(longest + 2).startswith("row 4 (")
     path.write_text("\n".join(["year,units", *lines]))
-    with pytest.raises(
+    longest_gap = f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest} is filled:"
+    with pytest.raises(UserError, match=longest_gap):
         UserError, match=f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest} is filled:"
     ):
         data.read_series(path, gaps="zero")
