@@ -342,8 +342,6 @@ def test_zeros_fill_two_years_and_no_more(tmp_path, dates, longest):
     path.write_text("\n".join(["year,units", *lines]))
     longest_gap = f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest} is filled:"
     with pytest.raises(UserError, match=longest_gap):
-        UserError, match=f"row 5, column 'year': {longest + 1} .*s are missing .* at most {longest} is filled:"
-    ):
         data.read_series(path, gaps="zero")
 
 
