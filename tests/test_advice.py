@@ -194,7 +194,7 @@ def test_a_rule_that_did_better_is_the_headline():
     assert row["high"] < 0
     assert said[0].startswith("A simple rule did better: in the 18 episodes that followed, certainty-equivalent got ")
     assert f"{row['reward']:.3g} an episode" in said[0]
-    assert said[1].startswith("Expected were ")
+    assert said[1].startswith("The policy earned ")
     assert "Why: the demand changed" in said[1]
     assert said[2].startswith("The demand was 81% lower in the episodes that followed")
     page = advice.summary(found)
@@ -206,7 +206,7 @@ def test_what_is_expected_and_what_came_must_agree():
     came = found.rewards["learned"]
     assert abs(came.mean() - found.value_judged) > half_interval(came, others=42)
     assert found.value_judged < found.value  # the advice has learned from both
-    assert any(text.startswith("Expected were") for text in find_caveats(found))
+    assert any(text.startswith("The policy earned") for text in find_caveats(found))
 
 
 def test_a_trend_is_named():

@@ -55,7 +55,7 @@ def shop(tmp_path_factory):
 def test_each_item_has_a_folder_and_a_row(shop):
     here, printed = shop
     out, rows = here / "results" / "inventory", table(here)
-    assert sorted(path.name for path in out.iterdir()) == ["4-1-pt", "B", "items.csv", "summary.md"]
+    assert sorted(path.name for path in out.iterdir()) == ["4-1-pt", "B", "items.csv", "page.html", "summary.md"]
     names = "agent.npz comparison.csv inputs.json law.csv model.json page.html policy.csv summary.md"
     assert " ".join(sorted(path.name for path in (out / "B").iterdir())) == names
     assert list(rows)[:2] == ["7", "short"]  # what was refused stands first
@@ -70,6 +70,10 @@ def test_each_item_has_a_folder_and_a_row(shop):
     assert "4 items: 2 done, 1 of them with things to read first; 2 refused. Assumed, because not given:" in printed
     assert "| [4/1 pt](4-1-pt/summary.md) | 84 |" in printed
     assert "sales.csv, item 'B'" in (out / "B" / "summary.md").read_text()
+    page = (out / "page.html").read_text()
+    assert '<a href="4-1-pt/page.html">4/1 pt</a>' in page
+    assert '<tr><th scope="row">short</th><td>refused: sales.csv, item &#39;short&#39;' in page
+    assert "Assumed, because not given:" in page
 
 
 def test_an_item_is_learned_as_if_it_were_alone(shop):

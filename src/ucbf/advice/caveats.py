@@ -96,10 +96,9 @@ def _unexpected_reward(advice: Advice) -> str:
     ]
     why = ", and ".join(reasons) or "nothing that was tested explains it; is the series what was asked for?"
     return (
-        f"Expected were {show_number(advice.value_judged)} an episode, before those that judge; "
-        f"{show_number(float(came.mean()))} came of it in the "
-        f"{show_count(len(came), 'episode')} that followed. Chance explains a difference of {show_number(reach)}. "
-        f"Why: {why}."
+        f"The policy earned {show_number(float(came.mean()))} an episode in the {show_count(len(came), 'episode')} "
+        f"that followed, and {show_number(advice.value_judged)} was expected. Chance explains a difference of "
+        f"{show_number(reach)} at most. Why: {why}."
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from ucbf import advice
-from ucbf.advice.fleet_page import COLUMNS, fleet_html, fleet_markdown, fleet_page
+from ucbf.advice.items_page import COLUMNS, PAGE, SUMMARY, fleet_page, items_html, items_markdown
 from ucbf.cli.costs import inventory_costs
 from ucbf.cli.flags import Workers
 from ucbf.cli.interrupts import INTERRUPTED
@@ -29,7 +29,7 @@ from ucbf.fleet.files import parts_in
 from ucbf.fleet.reading import Items, rows_of
 from ucbf.systems import Inventory
 
-SUMMARY, PAGE, PAGES = "summary.md", "page.html", "items"
+PAGES = "items"  # the folder of pages of items
 FITTED = ("unit", "max_demand", "capacity")  # sizes that are chosen by the data of each item, where they are not given
 BY_THEMSELVES = {"lead_time", "shelf_life", "max_fast"}  # parameters of stores whose states are too many for a table
 UNUSED = ("forecast", "promotions", "in_stock", "available", "time_zone", "date_format", "pictures")
@@ -128,8 +128,8 @@ def _learn_all(
         "command for a page on one item that does.",
     ]
     told = fleet_page(str(demand), pq.read_table(parts, columns=list(COLUMNS)), done, preset)
-    text = fleet_markdown(told)
-    write(folder / PAGE, fleet_html(told).encode())
+    text = items_markdown(told)
+    write(folder / PAGE, items_html(told).encode())
     write(folder / SUMMARY, text.encode())
     print(text)
     print(

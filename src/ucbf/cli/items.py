@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ucbf import __version__, advice, data
+from ucbf.advice.items_page import PAGE, SUMMARY, ItemsPage, Rows, Section, items_html, items_markdown
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Learned, Task
 from ucbf.cli.output import write
@@ -22,10 +23,11 @@ from ucbf.errors import UserError
 from ucbf.files import digest
 from ucbf.following.model import NAME as MODEL
 from ucbf.following.stores import NAME as STORE
-from ucbf.reports import comma_separated, markdown_table
+from ucbf.reports import comma_separated
+from ucbf.wording import show_count
 
 DONE, REFUSED = "done", "refused"
-INPUTS, SUMMARY, TABLE = "inputs.json", "summary.md", "items.csv"
+INPUTS, TABLE = "inputs.json", "items.csv"
 LONGEST = 100  # characters of the name of a folder
 IRRELEVANT = ("out", "forecast", "config")  # flags that say where something is; what is there counts
 Row = dict[str, Any]
@@ -49,21 +51,23 @@ def learn_items(reading: Reading, task_of: Callable[[str], Task], source: Path, 
     rows.sort(key=_standing_out)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / TABLE, comma_separated(rows).encode())
-    page = _page(source, rows, folders)
-    write(folder / SUMMARY, page.encode())
+    told = _page(source, rows, folders)
+    text = items_markdown(told)
+    write(folder / PAGE, items_html(told).encode())
+    write(folder / SUMMARY, text.encode())
     refused = [row for row in rows if row["status"] != DONE]
     if len(refused) == len(rows):
         raise UserError(
             f"none of the {len(rows)} items could be learned from; item {rows[0]['item']!r}: {rows[0]['status']}"
         )
-    print(page)
-    print(f"written to {folder}: {SUMMARY}, {TABLE}, and a folder for each item")
+    print(text)
+    print(f"written to {folder}: {PAGE}, {SUMMARY}, {TABLE}, and a folder for each item")
 
 
 def folder_names(items: list[str]) -> dict[str, str]:
     """For each item, a name that a folder may have anywhere; a UserError if two items get the same."""
     found: dict[str, str] = {}
-    taken = {SUMMARY: f"the file {SUMMARY}", TABLE: f"the file {TABLE}"}  # by the name in small letters
+    taken = {name: f"the file {name}" for name in (PAGE, SUMMARY, TABLE)}  # by the name in small letters
     for item in items:
         safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in item).strip(".")[:LONGEST] or "-"
         if safe.lower() in taken:
@@ -158,34 +162,53 @@ def _standing_out(row: Row) -> tuple[bool, int]:
     return row["status"] == DONE, -row["caveats"]
 
 
-def _page(source: Path, rows: list[Row], folders: dict[str, Path]) -> str:
-    """All items in Markdown, those that stand out first."""
+def _page(source: Path, rows: list[Row], folders: dict[str, Path]) -> ItemsPage:
+    """All items, those that stand out first."""
     done = [row for row in rows if row["status"] == DONE]
-    told = sum(row["caveats"] > 0 for row in done)
-    refused = len(rows) - len(done)
-    said = f"{len(rows)} items: {len(done)} done, {told} of them with things to read first; {refused} refused."
+    told = [row for row in done if row["caveats"]]
+    refused = [row for row in rows if row["status"] != DONE]
     assumed = dict.fromkeys(row["assumed"] for row in done if row["assumed"])
-    said = " ".join([said, *(_plain(text) for text in list(assumed)[:1])])
-    cells = [
-        [
-            _link(row, folders),
-            str(row["rows"]),
-            "" if row["expected_reward"] == "" else f"{row['expected_reward']:.5g}",
-            "" if row["learned_ahead"] == "" else f"{row['learned_ahead']:+.4g} ({row['best_rule']})",
-            _plain(row["gravest_caveat"] if row["status"] == DONE else row["status"]),
-        ]
-        for row in rows
+    counts = [["refused", str(len(refused))]] if refused else []
+    counts += [["with something to read first", str(len(told))]] if told else []
+    said = (
+        f"{show_count(len(rows), 'item')}: {len(done)} done, {len(told)} of them with things to read first; "
+        f"{len(refused)} refused."
+    )
+    return ItemsPage(
+        f"Items of {source}",
+        " ".join([said, *list(assumed)[:1]]),
+        Rows(("what", "items"), counts),
+        _table(
+            ("item", "note"),
+            [*refused, *told],
+            folders,
+            lambda row: [row["gravest_caveat"] if row["status"] == DONE else row["status"]],
+        ),
+        (
+            Section(
+                "What to expect",
+                "Expected is the reward that is expected of an episode. Ahead is how much more the learned policy "
+                "earned than the best simple rule, in the episodes that it was not learned from.",
+                _table(("item", "rows", "expected", "ahead", "best simple rule"), done, folders, _cells_of),
+            ),
+        ),
+        nothing="Nothing looks wrong with any item.",
+    )
+
+
+def _table(
+    columns: tuple[str, ...], rows: list[Row], folders: dict[str, Path], cells: Callable[[Row], list[str]]
+) -> Rows:
+    """A table with a row for each item, and its folder where it has pages."""
+    there = tuple(folders[row["item"]].name if row["status"] == DONE else "" for row in rows)
+    return Rows(columns, [[row["item"], *cells(row)] for row in rows], folders=there)
+
+
+def _cells_of(row: Row) -> list[str]:
+    expected, ahead = (row[name] for name in ("expected_reward", "learned_ahead"))
+    return [
+        str(row["rows"]),
+        "" if expected == "" else f"{expected:.5g}",
+        "" if ahead == "" else f"{ahead:+.4g}",
+        row["best_rule"],
     ]
-    columns = ["item", "rows", "expected reward an episode", "learned is ahead of the best rule by", "read this first"]
-    return f"# Items of {source}\n\n{said}\n\n{markdown_table(columns, cells)}"
-
-
-def _link(row: Row, folders: dict[str, Path]) -> str:
-    """The name of an item, with a link to its page where it has one."""
-    name = _plain(row["item"])
-    return f"[{name}]({folders[row['item']].name}/{SUMMARY})" if row["status"] == DONE else name
-
-
-def _plain(text: str) -> str:
-    """Text that may stand in a cell of a table."""
-    return text.replace("|", "/").replace("[", "(").replace("]", ")")

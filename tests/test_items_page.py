@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from ucbf.advice.fleet_page import fleet_html, fleet_markdown, fleet_page
+from ucbf.advice.items_page import fleet_page, items_html, items_markdown
 from ucbf.systems import Inventory
 
 
@@ -33,7 +33,7 @@ def test_those_that_are_refused_come_first_and_those_that_gain_most_next():
 
 def test_markdown_and_html_say_the_same():
     told = fleet_page("demand.parquet", plans(), ["all of it"], Inventory())
-    text, page = fleet_markdown(told), fleet_html(told)
+    text, page = items_markdown(told), items_html(told)
     assert "| a/b<c> | 84 |" in text
     assert "a|b&lt;c&gt;" in page
     for said in (told.verdict, "Those that gain most", "refused: no costs", "all of it"):
@@ -44,5 +44,5 @@ def test_markdown_and_html_say_the_same():
 
 def test_a_fleet_without_notes():
     told = fleet_page("x", plans().slice(5, 3), [], Inventory())
-    assert "Read this first" not in fleet_markdown(told)
-    assert "Nothing looks wrong" in fleet_html(told)
+    assert "Read this first" not in items_markdown(told)
+    assert "Nothing looks wrong" in items_html(told)

@@ -1,4 +1,4 @@
-"""The page over all items of a fleet: who looks wrong, who gains most, who brings most; in Markdown and in HTML."""
+"""The page over many items: who looks wrong, who gains most, who brings most; in Markdown and in HTML."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ucbf.wording import show_count
 SHOWN = 20  # items in a table of the page
 COLUMNS = ("item", "rows", "mean", "expected", "gain", "note")  # of the table of plans, that the page is made from
 FIRST = "Read this first"
+SUMMARY, PAGE = "summary.md", "page.html"  # of all items, and of one in its folder
 KINDS = {  # what stands in a note, and what it is called where notes are counted
     "refused: ": "",
     " rose ": "demand rose",
@@ -35,6 +36,7 @@ class Rows:
     columns: tuple[str, ...]
     rows: list[list[str]]
     more: str = ""  # where the rest is
+    folders: tuple[str, ...] = ()  # [n] those of the items of the rows, where they have pages of their own, or ""
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,19 @@ class Section:
 
 
 @dataclass(frozen=True)
-class FleetPage:
-    """All that is said of a fleet."""
+class ItemsPage:
+    """All that is said of many items."""
 
     title: str
     verdict: str
     kinds: Rows  # what looks wrong, and how often
     odd: Rows  # the items with it
     sections: tuple[Section, ...]
-    done: tuple[str, ...]
+    done: tuple[str, ...] = ()  # what was done, in sentences
     nothing: str = "Nothing looks wrong with the rows of any item."
 
 
-def fleet_page(source: str, plans: Any, done: Sequence[str], preset: Preset) -> FleetPage:
+def fleet_page(source: str, plans: Any, done: Sequence[str], preset: Preset) -> ItemsPage:
     """What is said of a table of plans, of which it needs ``COLUMNS``.
 
     done: sentences on what was done; preset: what all items have in common
@@ -74,7 +76,7 @@ def fleet_page(source: str, plans: Any, done: Sequence[str], preset: Preset) -> 
     kinds = Counter(_kind(note) for note in odd["note"].to_pylist())
     gained = int(pc.sum(pc.greater(pc.fill_null(plans["gain"], 0.0), 0.0)).as_py() or 0)
     total = pc.sum(plans["gain"]).as_py()
-    return FleetPage(
+    return ItemsPage(
         f"Items of {source}",
         f"{show_count(n, 'item')}: {n - refused} with a plan, {refused} refused; {len(odd)} with a note.",
         Rows(("what", "items"), [[kind, str(number)] for kind, number in kinds.most_common()]),
@@ -96,25 +98,33 @@ def fleet_page(source: str, plans: Any, done: Sequence[str], preset: Preset) -> 
     )
 
 
-def fleet_markdown(told: FleetPage) -> str:
+def items_markdown(told: ItemsPage) -> str:
     """The page in Markdown."""
     said = [f"# {told.title}", told.verdict]
     if told.kinds.rows:
         said += [f"## {FIRST}", _markdown(told.kinds), _markdown(told.odd)]
     for section in told.sections:
-        said += [f"## {section.heading}", section.said, _markdown(section.table)]
-    said += ["## What was done", "\n".join(f"- {line}" for line in told.done)]
+        said += [f"## {section.heading}", *([section.said] if section.said else []), _markdown(section.table)]
+    if told.done:
+        said += ["## What was done", "\n".join(f"- {line}" for line in told.done)]
     return "\n\n".join(said) + "\n"
 
 
-def fleet_html(told: FleetPage) -> str:
-    """The page in HTML: one file that opens anywhere without a network."""
-    return rendered("fleet.html.jinja", told=told, first=FIRST)
+def items_html(told: ItemsPage) -> str:
+    """The page in HTML: one file that opens anywhere without a network. Pages of the items open from it."""
+    return rendered("items.html.jinja", told=told, first=FIRST, page=PAGE)
 
 
 def _markdown(table: Rows) -> str:
-    rows = [[cell.replace("|", "/") for cell in row] for row in table.rows]
+    rows = [[_plain(cell) for cell in row] for row in table.rows]
+    for row, folder in zip(rows, table.folders, strict=False):
+        row[0] = f"[{row[0]}]({folder}/{SUMMARY})" if folder else row[0]
     return markdown_table(list(table.columns), rows).strip() + (f"\n\n{table.more}" if table.more else "")
+
+
+def _plain(text: str) -> str:
+    """Text that may stand in a cell of a table, and in a link."""
+    return text.replace("|", "/").replace("[", "(").replace("]", ")")
 
 
 def _largest(plans: Any, column: str) -> Any:
