@@ -237,6 +237,21 @@ def test_a_bound_by_hand():
     assert [plans.multiplier, plans.used, plans.reward, plans.bound] == pytest.approx([3, 20, 140, 170], rel=1e-5)
 
 
+def test_a_budget_in_money_by_hand():
+    # Units cost 2 and 1; 4 of each are sold a day, for 5 days. Unit by unit the first earns 7 for 2 of money, the second
+    # 4 for 1. At a multiplier of 3.5 the first gains nothing any more; the second gains 0.5 on each of 20, and 30 of
+    # money are worth 105. It spends 20 and earns 80.
+    shop = ucbf.systems.Inventory(capacity=10, max_demand=6, horizon=5, salvage=0)
+    fleet = ucbf.Fleet(shop, {"price": [9, 5], "unit_cost": [2, 1]}, stationary=True)
+    fleet.add(items=[0, 1], steps=[0, 0], disturbances=[-4, -4])
+    enough = fleet.share("unit_cost", 60, weight=[2, 1])
+    assert (enough.multiplier, enough.used, enough.gap) == (0, 60, 0)
+    plans = fleet.share("unit_cost", 30, weight=[2, 1])
+    assert [plans.multiplier, plans.used, plans.reward, plans.bound] == pytest.approx([3.5, 20, 80, 115], rel=1e-5)
+    with pytest.raises(ValueError, match="weight is .*; give numbers from 0 on, one for each of the 2 items"):
+        fleet.share("unit_cost", 30, weight=[2, -1])
+
+
 # -- other ways of knowing W ------------------------------------------------------------------------
 
 

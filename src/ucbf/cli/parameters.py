@@ -17,6 +17,7 @@ Whole = Annotated[int | None, Parameter(converter=read_whole)]
 Many = Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True, negative=())]
 Pairs = Annotated[tuple[tuple[float, float], ...] | None, Parameter(consume_multiple=True, negative=())]
 PAIRS = {"price_breaks"}  # pairs of numbers
+NO_FLAGS = {"profile", "period"}  # the series says the one, and a series is cut into episodes, which end
 PER_STEP = {"prices", "value", "target", "shortage_cost"}  # one value for all steps, or one for each
 
 
@@ -28,7 +29,7 @@ def flags_of(kind: type[Preset]) -> Any:
             return str | None
         return Whole if str(field.type).startswith("int") else (float | None, Many, Pairs)[_depth(field)]
 
-    made = [(f.name, flag(f), None) for f in fields(kind) if f.name != "profile"]
+    made = [(f.name, flag(f), None) for f in fields(kind) if f.name not in NO_FLAGS]
     flags = make_dataclass(f"{kind.__name__}Flags", made, frozen=True, kw_only=True)
     flags.__module__, flags.__doc__ = __name__, kind.__doc__
     return Parameter(name="*", group="Costs and sizes")(flags)

@@ -95,7 +95,7 @@ class Fleet:
         self.knowledge: Knowledge = knowledge_of(learned, system.bins, H, N, forecasts)
         self._values, self._gains = np.zeros((N, S)), np.zeros(N)
         self._policies = np.zeros((N, H, S), np.int16)
-        self._extra = np.zeros(self.costs.shape[1])  # on every item's costs, for something scarce that all share
+        self._extra = np.broadcast_to(0.0, self.costs.shape)  # on top of costs, for something scarce that all share
         self._stale = np.ones(N, np.bool_)
 
     def __len__(self) -> int:
@@ -241,7 +241,7 @@ class Fleet:
         """Plan for some items, with room of its own."""
         law = self.believed(items, True)
         value, policy, gain = self._values[items], self._policies[items], np.zeros(len(items))
-        settled, costs = self.settled(items), self.costs[items] + self._extra
+        settled, costs = self.settled(items), self.costs[items] + self._extra[items]
         m, model, *room = self.room()
         kernels.plan_items(m, model, self.parts, costs, law, settled, value, policy, gain, *room)
         self._values[items], self._policies[items], self._gains[items] = value, policy, gain
@@ -253,7 +253,15 @@ class Fleet:
 
     # -- something scarce that all share ------------------------------------------------------------
 
-    def share(self, cost: str, most: float, start: ArrayLike | None = None, tolerance: float = 1e-6) -> Shared:
+    def share(
+        self,
+        cost: str,
+        most: float,
+        start: ArrayLike | None = None,
+        tolerance: float = 1e-6,
+        *,
+        weight: ArrayLike | None = None,
+    ) -> Shared:
         """Plan so that, together and on average, the items use no more of something scarce than there is.
 
         What is scarce is what ``cost`` is paid for. With a multiplier on top of every item's cost the items plan for
@@ -272,6 +280,9 @@ class Fleet:
             [N] the first states; the one nearest to 0 for all if None.
         tolerance
             How closely the multiplier is found, as a share of itself.
+        weight
+            [N] how much of what is scarce a unit of that takes: for a budget in money the unit cost of each item, for a
+            common store the room that a unit needs; 1 for all if None.
 
         Examples
         --------
@@ -283,7 +294,7 @@ class Fleet:
         >>> round(plans.used, 6), round(plans.multiplier, 3)
         (20.0, 3.0)
         """
-        return share(self, cost, most, start, tolerance)
+        return share(self, cost, most, start, tolerance, weight)
 
     def unshare(self) -> None:
         """Plan for every item by itself again."""
@@ -293,11 +304,12 @@ class Fleet:
         """Let some items follow other plans, until something new is seen of them."""
         self._values[items], self._policies[items] = values[items], policies[items]
 
-    def charge(self, cost: str | None, extra: float) -> None:
-        """Plan with so much on top of one of the costs of every item, and nothing on top of the others."""
-        self._extra[:] = 0
+    def charge(self, cost: str | None, extra: ArrayLike) -> None:
+        """Plan with so much, [N] or for all alike, on top of one of the costs of every item, and of no other."""
+        added = np.zeros(self.costs.shape)
         if cost is not None:
-            self._extra[self.names.index(cost)] = extra
+            added[:, self.names.index(cost)] = extra
+        self._extra = added
         self._stale[:] = True
 
     def room(self) -> tuple[Any, ...]:

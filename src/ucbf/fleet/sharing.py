@@ -45,20 +45,25 @@ class _Planned:
     policies: NDArray[np.int16]  # [N, H, S]
 
 
-def share(fleet: Fleet, cost: str, most: float, start: ArrayLike | None, tolerance: float) -> Shared:
+def share(
+    fleet: Fleet, cost: str, most: float, start: ArrayLike | None, tolerance: float, weight: ArrayLike | None
+) -> Shared:
     """:meth:`ucbf.Fleet.share`."""
     if fleet.system.horizon is None:
         raise ValueError("what is scarce is shared within an episode, and this system has no end; give a horizon")
     one_of("cost", cost, fleet.names)
     most, tolerance = real("most", most, 0), real("tolerance", tolerance, 0, open_low=True)
+    weights = np.ones(len(fleet)) if weight is None else np.asarray(weight, np.float64)
+    if weights.shape != (len(fleet),) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"weight is {weight!r:.60}; give numbers from 0 on, one for each of the {len(fleet)} items")
     first = np.full(len(fleet), fleet.system.nearest_to_zero) if start is None else start
     at = np.arange(len(fleet)), fleet.places(first, np.arange(len(fleet)))
-    free = _planned(fleet, cost, 0.0, most, at)
+    free = _planned(fleet, cost, weights, 0.0, most, at)
     if free.used.sum() < 0:
         raise ValueError(f"cost is {cost!r}, which is earned and not paid; name a cost")
     if free.used.sum() <= most:
         return Shared(0.0, float(free.used.sum()), float(free.reward.sum()), free.bound)
-    low, high, above, within = 0.0, 1.0, free, _planned(fleet, cost, 1.0, most, at)
+    low, high, above, within = 0.0, 1.0, free, _planned(fleet, cost, weights, 1.0, most, at)
     while within.used.sum() > most:
         low, high, above = high, 4 * high, within
         if high > MOST:
@@ -66,16 +71,16 @@ def share(fleet: Fleet, cost: str, most: float, start: ArrayLike | None, toleran
                 f"most is {most:g}, and the items use {within.used.sum():g} whatever that costs them; give more, or "
                 "other first states"
             )
-        within = _planned(fleet, cost, high, most, at)
+        within = _planned(fleet, cost, weights, high, most, at)
     while high - low > tolerance * high:
         middle = (low + high) / 2
-        tried = _planned(fleet, cost, middle, most, at)
+        tried = _planned(fleet, cost, weights, middle, most, at)
         if tried.used.sum() > most:
             low, above = middle, tried
         else:
             high, within = middle, tried
     chosen = _filled(within.used, above.used, most)
-    fleet.charge(cost, high)
+    fleet.charge(cost, high * weights)
     fleet.renew()
     fleet.take(chosen, above.values, above.policies)
     used, reward = (
@@ -84,11 +89,13 @@ def share(fleet: Fleet, cost: str, most: float, start: ArrayLike | None, toleran
     return Shared(high, float(used.sum()), float(reward.sum()), within.bound)
 
 
-def _planned(fleet: Fleet, cost: str, multiplier: float, most: float, at: tuple[Ints, Ints]) -> _Planned:
+def _planned(
+    fleet: Fleet, cost: str, weights: Floats, multiplier: float, most: float, at: tuple[Ints, Ints]
+) -> _Planned:
     """Plan for all items with a multiplier on top of their costs. at: items [N] and their first states [N]."""
-    fleet.charge(cost, multiplier)
+    fleet.charge(cost, multiplier * weights)
     value = np.array(fleet.values)
-    used = _used(fleet, fleet.names.index(cost))[at]
+    used = weights * _used(fleet, fleet.names.index(cost))[at]
     paid = value[at]
     bound = float(paid.sum() + multiplier * most)
     return _Planned(used, paid + multiplier * used, bound, value, np.array(fleet.policies))

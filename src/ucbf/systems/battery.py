@@ -39,8 +39,10 @@ class Battery(Preset):
         The most that can be bought in a step.
     max_sell
         The most that can be sold in a step.
-    max_charge, max_discharge
-        The most that goes into the battery in a step, and out of it; None: no limit. The state is then a row of one.
+    max_charge
+        The most that goes into the battery in a step; None: no limit. With one the state is a row of one number.
+    max_discharge
+        The most that goes out of the battery in a step; None: no limit. With one the state is a row of one number.
     min_demand
         The least net demand in a step; below zero where own generation may exceed the demand.
     max_demand

@@ -72,9 +72,12 @@ class Inventory(Preset):
         Where stock ages: "first" (what came first is sold first) or "last".
     waste
         Cost of each unit that is thrown away because of its age.
-    fast_cost, fast_lead_time, max_fast
-        A second supplier, who is faster: cost of each unit, the lead time, shorter than ``lead_time``, and the most
-        that can be ordered there at once (max_order if None). None: there is none.
+    fast_cost
+        Cost of each unit from a second supplier, who is faster; None: there is none.
+    fast_lead_time
+        The lead time of the second supplier, shorter than ``lead_time``.
+    max_fast
+        The most that can be ordered from the second supplier at once; max_order if None.
     discount
         What a reward is worth if it comes one step later, at most 1.
     unit

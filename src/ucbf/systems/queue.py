@@ -28,9 +28,11 @@ class Queue(Preset):
         The choices: how many are served in a step.
     service_cost
         Cost of each choice.
-    start_cost, stop_cost
-        Cost of each choice up, and down, from that of the step before: servers that are started and stopped. The state
-        is then who waits, and the number of the choice before.
+    start_cost
+        Cost of each choice up from that of the step before: a server that is started. The state is then who waits, and
+        the number of the choice before.
+    stop_cost
+        Cost of each choice down from that of the step before: a server that is stopped.
     max_change
         By how many choices a step may differ from the one before; None: by any.
     waiting_cost
