@@ -48,8 +48,8 @@ class Reading:
         such as stock and received. A step in which all of it was sold counts as sold out.
     item
         The column of the file with the names of items, where a long file has many: each item gets a folder of its own
-        in OUT, and OUT/page.html and OUT/items.csv have a row for each. Items that are done are skipped when the command
-        is given again; --forecast needs this column, too.
+        in OUT, and OUT/page.html and OUT/items.csv have a row for each. Items that are done are skipped when the
+        command is given again; --forecast needs this column, too.
     pictures
         Write pictures; the default, except with --item.
     train
