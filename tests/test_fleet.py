@@ -239,7 +239,7 @@ def test_a_bound_by_hand():
 
 def test_a_budget_in_money_by_hand():
     # Units cost 2 and 1; 4 of each are sold a day, for 5 days. The first earns 7 for 2 of money, the second 4 for 1. At
-    # a multiplier of 3.5 the first gains nothing any more; the second gains 0.5 on each of 20, and 30 of money are worth
+    # a multiplier of 3.5 the first gains nothing; the second gains 0.5 on each of 20, and 30 of money are worth
     # 105. It spends 20 and earns 80.
     shop = ucbf.systems.Inventory(capacity=10, max_demand=6, horizon=5, salvage=0)
     fleet = ucbf.Fleet(shop, {"price": [9, 5], "unit_cost": [2, 1]}, stationary=True)
