@@ -14,17 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 
 import ucbf
+from ucbf.figures.style import STYLES, legend_above, quiet
 from ucbf.planning import gain, plan
 from ucbf.systems import Inventory
 
 DOCS = Path(__file__).parents[1] / "docs"
 MYOPIC2 = {1: 4.04, 2: 4.41, 3: 4.64}  # as Zipkin (2008) printed them, Poisson demand, penalty 4
+LEAST = 1e-3  # % that is drawn; what is smaller is drawn there
 AT = [50, 100, 200, 300, 500, 1000, 1999]
 
 
@@ -37,7 +39,8 @@ def poisson(most: int) -> ucbf.Disturbance:
 
 def lost_sales(seeds: int) -> None:
     """How soon the demand is learned, beside the heuristics of those who know it."""
-    figure, panels = plt.subplots(1, 3, figsize=(12, 3.6), sharey=True, layout="constrained")
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    panels, slowest = figure.subplots(1, 3, sharey=True), 0
     for lead_time, panel in zip((1, 2, 3), panels, strict=True):
         shop = Inventory(lead_time=lead_time, penalty=4, holding=1, price=0, unit_cost=0, horizon=None, capacity=30,
                          max_order=12, max_demand=25)  # fmt: skip
@@ -53,25 +56,29 @@ def lost_sales(seeds: int) -> None:
             lead_time < 3
         ):  # its policy changes at every step, and each is evaluated exactly: with 5,239 states, for hours
             agents["UCB-f, c = 0.005"] = partial(ucbf.UCBf, c=0.005)
-        for name, make in agents.items():
+        for (name, make), (colour, dashes) in zip(agents.items(), STYLES[4:1:-1], strict=False):
             runs = [ucbf.simulate(make(shop.system), world, steps=2000, seed=seed) for seed in range(seeds)]
             gaps = np.array([100 * run.gap / best for run in runs])
             median = np.median(gaps, axis=0)
             above = np.flatnonzero(median > 1)
             since = above[-1] + 1 if len(above) else 0
+            slowest = max(slowest, since if name == "UCBVI-f" else 0)
             shown = ", ".join(f"{t + 1}: {median[t]:.2f}" for t in AT)
             print(f"  {name}: median gap in % of the cost after {shown}; below 1 % for good after {since} periods")
-            panel.plot(np.arange(1, 2001), np.maximum(median, 1e-3), label=name)
-            panel.fill_between(
-                np.arange(1, 2001), *np.maximum(np.quantile(gaps, [0.25, 0.75], axis=0), 1e-3), alpha=0.2
-            )
+            periods, middle = np.arange(1, 2001), np.quantile(gaps, [0.25, 0.75], axis=0)
+            panel.plot(periods, np.maximum(median, LEAST), color=colour, linestyle=dashes, label=name)
+            panel.fill_between(periods, *np.maximum(middle, LEAST), color=colour, alpha=0.2, linewidth=0)
         for (name, cost), style in zip(lines.items(), (":", "--", "-."), strict=True):
             panel.axhline(
-                max(100 * (cost / best - 1), 1e-3), color="0.4", linestyle=style, label=f"{name}, demand known"
+                max(100 * (cost / best - 1), LEAST), color="0.4", linestyle=style, label=f"{name}, demand known"
             )
-        panel.set(xscale="log", yscale="log", title=f"lead time {lead_time}", xlabel="period")
+        panel.set(xscale="log", yscale="log", title=f"lead time {lead_time}", xlabel="period", xlim=(1, 2000))
+        panel.set_ylim(LEAST, 1e3)
+        quiet(panel)
     panels[0].set_ylabel("cost above the optimum, %")
-    panels[0].legend(fontsize=7)
+    figure.supxlabel(f"median of {seeds} runs; band: the middle half", fontsize=10)
+    found = f"UCBVI-f comes within 1 % of the optimal cost in {slowest} periods; the bonus of UCB-f takes far longer"
+    legend_above(figure, panels[0], found)
     figure.savefig(DOCS / "lost_sales.png", dpi=130)
 
 
