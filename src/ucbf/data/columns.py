@@ -15,7 +15,7 @@ from ucbf.data.text import BEGINNING, MISSING, NUMBER, WITH_COMMA, any_match, fl
 from ucbf.errors import UserError
 
 WHICH = "column, --column"  # the argument and the flag that name a column
-EMPTY = "no value; fill it in, or leave the row out and say that a gap means zero (gaps='zero' or --gaps zero)"
+EMPTY = "no value; fill it in, or leave the row out and say what a gap means (--gaps zero, --gaps unknown)"
 
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # 1.500: the point may separate thousands, or decimals
 GROUPED = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234, where other cells have decimal commas
