@@ -92,13 +92,27 @@ def test_the_guess_is_worth_what_the_counts_say_it_is():
     # Step 0 has the shares 3/4, 1/4, 0, step 1 has 0, 3/4, 1/4; the guess is 1/3 each.
     # Spread: Σ p(1 - p) is 6/16 at both, times 4/3: 1/2. Bias: Σ (p - 1/3)² is 7/24 at both, less 1/8: 1/6. So w = 3.
     # Chances of at most j: 3/4, 1, 1 and 0, 3/4, 1. Spread: 3/16 at both, times 4/3: 1/4. Bias: of the guess's 1/3, 2/3
-    # it is 25/144 + 16/144 - 1/16 = 2/9 at step 0, 16/144 + 1/144 - 1/16 = 1/18 at step 1. So w = (1/2)/(5/18) = 9/5.
-    w = 9 / 5
+    # it is 25/144 + 16/144 - 1/16 = 2/9 at step 0, 16/144 + 1/144 - 1/16 = 1/18 at step 1. So w is (1/2)/(5/18) = 9/5
+    # of both steps, and (1/4)/(1/18) = 9/2 of step 1 alone. The smaller counts: 9/5 at step 0, 3 at step 1.
+    w, v = 9 / 5, 3
     np.testing.assert_allclose(
         agent.law.pmf, [[(3 + w / 3) / (4 + w), (1 + w / 3) / (4 + w), w / 3 / (4 + w)],
-                        [w / 3 / (4 + w), (3 + w / 3) / (4 + w), (1 + w / 3) / (4 + w)]], rtol=1e-12,
+                        [v / 3 / (4 + v), (3 + v / 3) / (4 + v), (1 + v / 3) / (4 + v)]], rtol=1e-12,
     )  # fmt: skip
     np.testing.assert_array_equal(agent.knowledge.counted(), [[3, 1, 0], [0, 3, 1]])
+
+
+def test_what_is_planned_for_a_step_does_not_depend_on_the_disturbances_of_earlier_ones():
+    world = ucbf.random_world(12, 3, 4, 5, None, seed=1)
+    history = np.random.default_rng(2).integers(0, 6, (30, 4)) // np.arange(1, 5)
+    for h in range(1, 4):
+        agents = [ucbf.UCBVIf(world.system.replace(disturbance_range=(0, 5))) for _ in range(2)]
+        agents[0].warm_start(history)
+        history[:, h - 1] = 0
+        agents[1].warm_start(history)
+        assert (agents[0].law.pmf[h - 1] != agents[1].law.pmf[h - 1]).any()
+        np.testing.assert_array_equal(agents[0].law.pmf[h:], agents[1].law.pmf[h:])
+        np.testing.assert_array_equal(agents[0].policy[h:], agents[1].policy[h:])
 
 
 def test_the_guess_counts_at_most_two_of_each_and_nothing_where_one_disturbance_comes():
@@ -133,19 +147,19 @@ def test_the_worth_of_the_guess_is_that_of_a_slow_transcription():
         law = Counts()
         law.attach(bins, n_rows)
         law.arrays.counts[:, :n] = rows
-        worth = []
-        for table in (np.eye(n), np.triu(np.ones((n, n)))):  # of single disturbances, of those up to each
-            spread = bias = 0.0
-            for row in rows:
-                share = row / row.sum()
-                at = table.T @ share
-                variance = (at * (1 - at)).sum() * row.sum() / (row.sum() - 1)
-                spread, bias = spread + variance, bias + ((at - table.T @ np.full(n, 1 / n)) ** 2).sum()
-                bias -= variance / row.sum()
-            worth.append(min(2 * n, spread / bias) if bias > 0 else 2 * n)
-        w = min(worth)
-        expected = [(row + w / n) / (row.sum() + w) for row in rows]
-        np.testing.assert_allclose(law.believed()[:, :n], expected, rtol=1e-9)
+        for h, seen in enumerate(rows):
+            worth = []
+            for table in (np.eye(n), np.triu(np.ones((n, n)))):  # of single disturbances, of those up to each
+                spread = bias = 0.0
+                for row in rows[h:]:  # of this step and of later ones
+                    share = row / row.sum()
+                    at = table.T @ share
+                    variance = (at * (1 - at)).sum() * row.sum() / (row.sum() - 1)
+                    spread, bias = spread + variance, bias + ((at - table.T @ np.full(n, 1 / n)) ** 2).sum()
+                    bias -= variance / row.sum()
+                worth.append(min(2 * n, spread / bias) if bias > 0 else 2 * n)
+            w = min(worth)
+            np.testing.assert_allclose(law.believed()[h, :n], (seen + w / n) / (seen.sum() + w), rtol=1e-9)
 
 
 def test_a_prior_in_a_law_is_saved(world, tmp_path):

@@ -15,6 +15,7 @@ from ucbf.kernels.types import Floats, Ints, Mechanics
 
 ENOUGH = 10.0  # hidden disturbances for each that was seen
 PASSES = 500  # over a law that both boundaries hide, at most
+NOTHING = (0.0, 0.0, 0.0, 0.0)  # spread and bias of no rows
 
 # add(told, law, h, e, j, share): take in a disturbance of step h and context e; between bins it is shared out, [B],
 # among those that begin with j.
@@ -86,10 +87,11 @@ def counts_believe(law: Counts, curious: bool) -> None:
     curious: where a boundary hides, doubt it as far as too little was seen beyond (:func:`doubt`).
     """
     counts, below, above, pmf = law.counts, law.below, law.above, law.law
-    R, worth = counts.shape[1], 0.0
-    for row in range(len(counts)):
-        if row % law.rows == 0:
-            worth = credibility(counts, law.guess, row, row + law.rows, law.trust) if law.trust > 0 else 0.0
+    R, worth, sums = counts.shape[1], 0.0, NOTHING
+    for row in range(len(counts) - 1, -1, -1):
+        if law.trust > 0:
+            sums = spread_and_bias(counts, law.guess, row, NOTHING if (row + 1) % law.rows == 0 else sums)
+            worth = credibility(sums, law.trust)
         seen, at_most, at_least = 0.0, 0.0, 0.0
         for j in range(R):
             seen += counts[row, j]
@@ -112,30 +114,37 @@ def counts_believe(law: Counts, curious: bool) -> None:
 
 
 @inlined
-def credibility(counts: Floats, guess: Floats, first: int, last: int, most: float) -> float:
-    """How many disturbances the guess is worth beside those counted in some rows, at most ``most``: Bühlmann (1967).
+def spread_and_bias(counts: Floats, guess: Floats, row: int, later: Any) -> Any:
+    """What shares of the counts in a row are off by, and the guess, squared, added to those of later rows.
+
+    Of the chances of single disturbances, and of the chances that W is at most j, on which smooth values depend.
+    """
+    spread, bias, spread_below, bias_below = later
+    n = 0.0
+    for j in range(counts.shape[1]):
+        n += counts[row, j]
+    if n < 2:
+        return spread, bias, spread_below, bias_below
+    a, b, a_below, b_below, below, guessed = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(counts.shape[1]):
+        share = counts[row, j] / n
+        below, guessed = below + share, guessed + guess[j]
+        a, b = a + share * (1 - share), b + (share - guess[j]) ** 2
+        a_below, b_below = a_below + below * (1 - below), b_below + (below - guessed) ** 2
+    a, a_below = a * n / (n - 1), a_below * n / (n - 1)
+    return spread + a, bias + b - a / n, spread_below + a_below, bias_below + b_below - a_below / n
+
+
+@inlined
+def credibility(sums: Any, most: float) -> float:
+    """How many disturbances the guess is worth beside those counted, at most ``most``: Bühlmann (1967).
 
     The shares of n draws have a variance A/n, and the guess has a bias whose square is B. Averaged with the weights n
-    and w they are off least if w = A/B. Both are estimated from all rows together. Errors are measured in two ways: of
-    the chances of single disturbances, and of the chances that W is at most j, on which smooth values depend. The
-    smaller w counts.
+    and w they are off least if w = A/B. Both are estimated from the rows of this step and of all later ones: what is
+    planned for the steps that follow must not depend on the disturbances of this one, or nothing could be certified
+    (:mod:`ucbf.coupling`). Errors are measured in two ways, and the smaller w counts.
     """
-    spread, bias, spread_below, bias_below = 0.0, 0.0, 0.0, 0.0
-    for row in range(first, last):
-        n = 0.0
-        for j in range(counts.shape[1]):
-            n += counts[row, j]
-        if n < 2:
-            continue
-        a, b, a_below, b_below, below, guessed = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for j in range(counts.shape[1]):
-            share = counts[row, j] / n
-            below, guessed = below + share, guessed + guess[j]
-            a, b = a + share * (1 - share), b + (share - guess[j]) ** 2
-            a_below, b_below = a_below + below * (1 - below), b_below + (below - guessed) ** 2
-        a, a_below = a * n / (n - 1), a_below * n / (n - 1)
-        spread, spread_below = spread + a, spread_below + a_below
-        bias, bias_below = bias + b - a / n, bias_below + b_below - a_below / n
+    spread, bias, spread_below, bias_below = sums
     if spread < 1e-12:  # one disturbance only, or nothing was seen twice
         return 0.0
     worth = most if spread >= most * bias else spread / bias
