@@ -460,6 +460,56 @@ def coupled(system, policy, most, toll=0.0):
     return np.array([D[s, s] for s in range(S)])
 
 
+def flat(d, shares, n, price):
+    """B: -λ log of the mean of exp(-B_ν/λ) over all ν above d, with λ = ``price``: the integral as a sum.
+
+    B_ν = ν - κ - κ Σ p log((ν - d)/κ), κ = λn; the mean is with the weight 1/Z, Z = ∫ ((1 + v) exp(-v))^n dv.
+    """
+    d, shares, kappa = np.array(d, float), np.array(shares), n * price
+    if np.ptp(d) == 0:
+        return d[0]
+    some, step = shares > 0, 0.05 * kappa / math.sqrt(n)
+    nu = d.max() + step * (np.arange(int((12 * kappa / math.sqrt(n) + 3 * np.ptp(d) + kappa) / step)) + 0.5)
+    logs = np.log((nu[:, None] - d[some]) / kappa) @ shares[some]
+    exponents = -(nu - kappa - kappa * logs) / price
+    total = exponents.max() + math.log(np.exp(exponents - exponents.max()).sum() * step / kappa)
+    return -price * (total - (n + math.lgamma(n + 1) - (n + 1) * math.log(n)))
+
+
+def choosing(system, policy, shares, n, prices, share):
+    """[H, S] λ log Σ_y' exp(share B(u_y' - u_y)/λ): what it costs that the policy could lead to any y' from s'.
+
+    u_y is the reward and what follows y, if all disturbances are alike at all steps; prices: [H] λ
+    """
+    H, S, _ = system.f.shape
+    W, value = system.bins.values[: system.bins.n_possible], list(system.terminal)
+    found = np.zeros((H, S))
+    for h in range(H - 1, -1, -1):
+
+        def worth(h, x, value=value):
+            z = [x + w for w in W]
+            return np.array(
+                [landing(system, h, one) + system.discount * value[meet_boundary(system, one)] for one in z]
+            )
+
+        fresh = []
+        for s in range(S):
+            first = {}
+            for a in allowed_actions(system, h, s):
+                first.setdefault(int(system.f[h, s, a]), system.reward[h, s, a])
+            u = {x: reward + worth(h, x) for x, reward in first.items()}
+            y = int(system.f[h, s, policy[h, s]])
+            terms = [share / prices[h] * flat(one - u[y], shares[h], n, prices[h]) for one in u.values()]
+            found[h, s] = prices[h] * np.logaddexp.reduce(terms)
+            fresh.append(
+                max(system.reward[h, s, a] + worth(h, system.f[h, s, a]).mean() for a in allowed_actions(system, h, s))
+            )
+        value = fresh
+    if system.landing is None and np.ptp(system.terminal) == 0:
+        found[-1] = 0  # nothing follows
+    return found
+
+
 def separate(system, policy, most):
     """[S] the same by two separate bounds: the most that V* may be, less the least that V^π may be."""
     H, S, _ = system.f.shape

@@ -38,7 +38,7 @@ from ucbf.units import Units, following, over_disturbances, reward_range, units_
 Array = NDArray[np.float64]
 SEPARATE = ("bernstein", "hoeffding")
 FORMS = ("best", "evalue", "coupled", *SEPARATE)
-BRACKET = 0.1  # of p: for upper and lower, and for the difference between them
+BRACKET = 0.05  # of p: for upper and lower, and for the difference between them
 SWEEPS = 300  # for a bound where there is no end, at most
 PART = 0.7
 
@@ -47,9 +47,9 @@ PART = 0.7
 class Certificate:
     """V*(s) <= upper(s), lower(s) <= V^π(s) and V*(s) - V^π(s) <= gap(s), for all first states s.
 
-    All of it holds together with probability 1-p, at all episodes at once. If you take the smaller of two certificates
-    (of two forms, say), ask each for p/2: the smaller of two that hold with 1-p holds only with 1-2p. The form "best"
-    has done so.
+    All of it holds together with probability 1-p, at all episodes at once, and so does :meth:`average` of one law of
+    the first state. If you take the smaller of two certificates (of two forms, say), ask each for p/2: the smaller of
+    two that hold with 1-p holds only with 1-2p. The form "best" has done so.
     """
 
     upper: Array  # [S] in the user's units
@@ -58,7 +58,8 @@ class Certificate:
     p: float
     form: str = ""  # which bound was the smallest, on average over the first states
     note: str = ""  # why narrower ones were not to be had; empty if they were
-    tilted: Tilted | None = None  # an average over first states is bounded more narrowly than each of them
+    tilted: Tilted | None = None  # e-values: an average over first states is bounded more narrowly than each of them
+    otherwise: Array | None = None  # [S] the gap without e-values, where there are any
 
     def __repr__(self) -> str:
         said = "".join(f", {one}" for one in (self.form, self.note) if one)
@@ -67,10 +68,16 @@ class Certificate:
         )
 
     def average(self, start: ArrayLike | None = None) -> float:
-        """The bound, averaged over a law of the first state [S]; uniform if None."""
+        """The bound, averaged over a law of the first state [S]; uniform if None.
+
+        With e-values it is narrower than that of the single states, and p is spent on it alone: choose the law before
+        you see what happens, and do not take the smallest of several.
+        """
         weights = checked_start(start, len(self.gap))
-        each = float(self.gap.mean()) if start is None else float(weights @ self.gap)
-        return each if self.tilted is None else min(each, self.tilted.average(weights))
+        if self.tilted is None or self.otherwise is None:
+            return float(weights @ self.gap)
+        found = min(float(weights @ self.otherwise), max(self.tilted.average(weights), 0.0))
+        return min(found, float(self.gap.mean())) if start is None else found
 
 
 def checked_start(start: ArrayLike | None, S: int) -> Array:
@@ -117,15 +124,16 @@ def certify(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     gaps, tilted, seen = {found.form: found.gap}, None, counts.sum(axis=1)
     if "coupled" in shares:
         gaps["coupled"] = coupling.over_balls(counts, shares["coupled"] * p, value) * units.scale
+    otherwise = np.maximum(np.minimum.reduce(list(gaps.values())), 0)
     if "evalue" in shares and seen.min() >= 1 and np.ptp(seen) == 0:
         span = float(units.cap[0] - units.floor[0])
         tilted = coupling.with_evalues(counts, shares["evalue"] * p, span).times(units.scale)
-        gaps["evalue"] = tilted.at_states()
-    gap = np.maximum(np.minimum.reduce(list(gaps.values())), 0)
+        gaps["evalue"] = np.maximum(tilted.at_states(), 0)
     means = {name: float(one.mean()) for name, one in gaps.items()}
     if tilted is not None:
-        means["evalue"] = min(means["evalue"], tilted.average(np.full(len(gap), 1 / len(gap))))
-    return replace(found, gap=gap, form=min(means, key=means.__getitem__), tilted=tilted)
+        means["evalue"] = min(means["evalue"], tilted.average(np.full(len(otherwise), 1 / len(otherwise))))
+    gap = otherwise if tilted is None else np.minimum(otherwise, gaps["evalue"])
+    return replace(found, gap=gap, form=min(means, key=means.__getitem__), tilted=tilted, otherwise=otherwise)
 
 
 def _uncoupled(system: System) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ucbf.agents.base import Agent
 from ucbf.certificates import Certificate
 from ucbf.checks import length_of, real, whole
+from ucbf.coupling import looks
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
@@ -56,7 +57,8 @@ def simulate(
         Called with (episodes done, episodes) about ten times a second.
     stop_when
         ε: stop as soon as ``agent.certificate()``, averaged over the first state, is at most that; it is looked at
-        whenever the number of episodes has grown by a twentieth. The run is then shorter.
+        after 1, 2, ..., 20, 21, 22, 24, ... episodes, a twentieth more each time, in numbers of two digits followed by
+        zeros, for which it is narrowest. The run is then shorter.
     censored
         Whether a clipped edge hides W: an agent that is told f then learns there only that W was at most, or at least,
         something, as in a shop that does not count the customers it sends away. Others see what they are paid, as ever.
@@ -267,11 +269,7 @@ def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[
         found: Certificate = agent.certificate()  # type: ignore[attr-defined]  # it has one: it was checked
         return found.average(world.start) <= wanted
 
-    stops, k = {}, 1
-    while k < K:
-        stops[k] = certified
-        k = max(k + 1, k + k // 20)
-    return stops
+    return dict.fromkeys(looks(K), certified)
 
 
 def _check_told(told: System, world: World) -> None:

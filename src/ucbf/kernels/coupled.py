@@ -6,50 +6,61 @@ pairs of states that can be reached from equal ones only, which are listed in th
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ucbf.kernels.jit import compiled, inner
+from ucbf.kernels.jit import apart, compiled, inlined
+from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
 STEPS = 12  # of Newton's method, at most; fewer than four are usual
 CLOSE = 1e-3  # of what a bound adds to the mean
+SHARE = 0.1  # of an e-value, for which action the policy takes
 
 
+@packed
 class Pairs(NamedTuple):
     """Pairs (s, s') of states, and where to find them."""
 
     first: Ints  # [N] s
     second: Ints  # [N] s'
+    before: Ints  # [N] the pair with the same s' that was listed before; -1: none
+    last: Ints  # [S] the last pair of each s'
     sizes: Ints  # [H] how many of them, the first ones, matter at each step
     keys: Ints  # [a power of 2] s S + s', or -1 where there is none: open addressing
     at: Ints  # and the place in the list
 
 
+@packed
 class Room(NamedTuple):
-    """Room to sort the pairs in: by s', and those by the after-state y that π leads to from them."""
+    """Room to go through the pairs by the after-state y that π leads to from s', and for what is found about each y."""
 
-    begins: Ints  # [S + 1]
-    by_second: Ints  # [N]
     head: Ints  # [X] the first s' of an after-state; -1: none
     after_it: Ints  # [S] the next one
     seen: Ints  # [X] the last y that an after-state x was looked at with
     ahead: Floats  # [X] what follows x, with that y
+    guessed: Ints  # [X] the last y that x was compared with under the guess
+    lead: Floats  # [X] what x is better by than that y
+    choice: Ints  # [X] the last s' from which x was counted as a choice
     d: Floats  # [n] what follows, by the disturbance
 
 
+@packed
 class Chances(NamedTuple):
     """What is known of W: the shares of what was seen, and how far the chances may be from them."""
 
     moves: Ints  # [n] how far each disturbance that may occur moves, among the raw next states
     shares: Floats  # [L, n]
     radius: Floats  # [L] of a ball: KL(shares, chances) is at most that
-    kappa: float  # 0: over the ball; else what a unit of KL costs instead
-    price: float  # λ: κ over the number of samples
-    guesses: int  # how many ν are tried, with kappa
-    toll: Floats  # [H, S] what each step adds at s'
+    prices: Floats  # [H] λ; 0: over the ball
+    samples: float  # of every step
+    level: float  # log ∫ ((1 + v) exp(-v))^samples dv
+    worth: Floats  # [H, Z] with prices: what raw next states are worth, guessed before anything was seen
+    matters: NDArray[np.bool_]  # [H] with prices: whether what follows a step depends on what is done there
 
 
 @compiled
@@ -67,12 +78,13 @@ def reach(m: Mechanics, policy: Ints, moves: Ints, pairs: Pairs, room: Room, wor
         h, known = t % m.horizon, n
         spent = 0 if h == 0 else spent
         pairs.sizes[h] = n
-        group(m, policy, h, pairs, room, n)
+        group(m, policy, h, room)
         for y in range(m.n_after):
             s2 = room.head[y]
             while s2 >= 0:
-                for i in range(room.begins[s2], room.begins[s2 + 1]):
-                    s = pairs.first[room.by_second[i]]
+                k = latest(pairs, s2, known)
+                while k >= 0:
+                    s = pairs.first[k]
                     for a in range(m.after.shape[2]):
                         x = m.after[h % len(m.after), s, a]
                         if m.reward[h % len(m.reward), s, a] == -np.inf or room.seen[x] == y:
@@ -85,6 +97,7 @@ def reach(m: Mechanics, policy: Ints, moves: Ints, pairs: Pairs, room: Room, wor
                             n = followed(m, moves, x, y, S, pairs, n)
                             if n < 0:
                                 return -1
+                    k = pairs.before[k]
                 s2 = room.after_it[s2]
         room.seen[:] = -1
         settled, t = settled + 1 if m.endless and n == known else 0, t + 1
@@ -93,7 +106,7 @@ def reach(m: Mechanics, policy: Ints, moves: Ints, pairs: Pairs, room: Room, wor
     return spent
 
 
-@inner
+@apart
 def followed(m: Mechanics, moves: Ints, x: int, y: int, S: int, pairs: Pairs, n: int) -> int:
     """List the pairs that after-states x, y lead to; n as of :func:`listed`."""
     zx, zy = raw_of(m, x), raw_of(m, y)
@@ -104,7 +117,7 @@ def followed(m: Mechanics, moves: Ints, x: int, y: int, S: int, pairs: Pairs, n:
     return n
 
 
-@inner
+@apart
 def listed(pairs: Pairs, S: int, s: int, s2: int, n: int) -> int:
     """List a pair of states unless it is; how many there are, or -1 where there is no room."""
     i = place(pairs, s * S + s2)
@@ -112,11 +125,12 @@ def listed(pairs: Pairs, S: int, s: int, s2: int, n: int) -> int:
         if n == len(pairs.first):
             return -1
         pairs.keys[i], pairs.at[i], pairs.first[n], pairs.second[n] = s * S + s2, n, s, s2
+        pairs.before[n], pairs.last[s2] = pairs.last[s2], n
         n += 1
     return n
 
 
-@inner
+@inlined
 def place(pairs: Pairs, key: int) -> int:
     """Where a pair of states is among the keys, or would be."""
     last = len(pairs.keys) - 1
@@ -126,24 +140,21 @@ def place(pairs: Pairs, key: int) -> int:
     return i
 
 
-@inner
-def group(m: Mechanics, policy: Ints, h: int, pairs: Pairs, room: Room, n: int) -> None:
-    """Sort the first n pairs by s', and the s' by the after-state that ``policy`` leads to."""
-    S = m.after.shape[1]
-    room.begins[:] = 0
-    for i in range(n):
-        room.begins[pairs.second[i] + 1] += 1
-    for s in range(S):
-        room.begins[s + 1] += room.begins[s]
-    for i in range(n - 1, -1, -1):
-        s = pairs.second[i]
-        room.begins[s + 1] -= 1
-        room.by_second[room.begins[s + 1]] = i
-    for s in range(S):
-        room.begins[s] = room.begins[s + 1]
-    room.begins[S] = n
-    room.head[:] = -1
-    for s in range(S - 1, -1, -1):
+@inlined
+def latest(pairs: Pairs, s2: int, n: int) -> int:
+    """The last pair of s' = ``s2`` among the first n; -1: none. The others follow in ``pairs.before``."""
+    k: int = pairs.last[s2]
+    while k >= n:
+        k = pairs.before[k]
+    return k
+
+
+@inlined
+def group(m: Mechanics, policy: Ints, h: int, room: Room) -> None:
+    """Group the s' by the after-state that ``policy`` leads to."""
+    for y in range(m.n_after):
+        room.head[y] = -1
+    for s in range(m.after.shape[1] - 1, -1, -1):
         y = m.after[h % len(m.after), s, policy[h, s]]
         room.after_it[s], room.head[y] = room.head[y], s
 
@@ -161,7 +172,7 @@ def sweep(m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room
         step_back(m, policy, chances, pairs, room, h, ahead, value)
 
 
-@inner
+@apart
 def step_back(
     m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room, h: int, after: Floats, value: Floats
 ) -> None:
@@ -169,14 +180,16 @@ def step_back(
 
     after, value: [N] D_{h+1} and D_h
     """
-    n, r, f = pairs.sizes[h], h % len(m.reward), h % len(m.after)
-    group(m, policy, h, pairs, room, n)
+    n, r, f, price = pairs.sizes[h], h % len(m.reward), h % len(m.after), chances.prices[h]
+    group(m, policy, h, room)
     for y in range(m.n_after):
         s2 = room.head[y]
         while s2 >= 0:
-            paid = m.reward[r, s2, policy[h, s2]] - chances.toll[h, s2]
-            for i in range(room.begins[s2], room.begins[s2 + 1]):
-                k = room.by_second[i]
+            paid = m.reward[r, s2, policy[h, s2]]
+            if price > 0 and chances.matters[h]:
+                paid -= toll(m, chances, room, h, s2, y, price)
+            k = latest(pairs, s2, n)
+            while k >= 0:
                 s, best = pairs.first[k], -np.inf
                 for a in range(m.after.shape[2]):
                     if m.reward[r, s, a] == -np.inf:
@@ -185,16 +198,66 @@ def step_back(
                     if room.seen[x] != y:
                         room.seen[x] = y
                         row = row_of(m, len(chances.shares), h, context_of(m, s))
-                        room.ahead[x] = most(m, chances, pairs, room, h, row, x, y, after)
+                        room.ahead[x] = most(m, chances, pairs, room, h, row, x, y, price, after)
                     best = max(best, m.reward[r, s, a] + room.ahead[x])
                 value[k] = best - paid
+                k = pairs.before[k]
             s2 = room.after_it[s2]
     room.seen[:] = -1
+    room.guessed[:] = -1
+    room.choice[:] = -1
 
 
-@inner
+@inlined
+def toll(m: Mechanics, chances: Chances, room: Room, h: int, s2: int, y: int, price: float) -> float:
+    """What it costs that π could lead to any after-state y' from s' = ``s2``: λ log Σ_y' exp(SHARE B(u_y' - u_y) / λ).
+
+    u_y(w) = reward + worth(y + w), of the first action that leads to y.
+    """
+    r, f, first = h % len(m.reward), h % len(m.after), 0
+    while m.reward[r, s2, first] == -np.inf or m.after[f, s2, first] != y:
+        first += 1
+    highest, total = 0.0, 1.0  # y itself
+    room.choice[y] = s2
+    for a in range(m.after.shape[2]):
+        x = m.after[f, s2, a]
+        if m.reward[r, s2, a] == -np.inf or room.choice[x] == s2:
+            continue
+        room.choice[x] = s2
+        if room.guessed[x] != y:
+            room.guessed[x] = y
+            room.lead[x] = lead(m, chances, room, h, x, y, price)
+        log = SHARE / price * (m.reward[r, s2, a] - m.reward[r, s2, first] + room.lead[x])
+        if log <= highest:
+            total += math.exp(log - highest)
+        else:
+            highest, total = log, 1 + total * math.exp(highest - log)
+    found: float = price * (highest + math.log(total))
+    return found
+
+
+@apart
+def lead(m: Mechanics, chances: Chances, room: Room, h: int, x: int, y: int, price: float) -> float:
+    """B of how much more what follows after-state x is worth than what follows y, as was guessed."""
+    d, zx, zy, top, bottom = room.d, raw_of(m, x), raw_of(m, y), -np.inf, np.inf
+    for j in range(len(d)):
+        d[j] = chances.worth[h, zx + chances.moves[j]] - chances.worth[h, zy + chances.moves[j]]
+        top, bottom = max(top, d[j]), min(bottom, d[j])
+    return over_flat(d, chances, h % len(chances.shares), price, top, bottom)
+
+
+@apart
 def most(
-    m: Mechanics, chances: Chances, pairs: Pairs, room: Room, h: int, row: int, x: int, y: int, after: Floats
+    m: Mechanics,
+    chances: Chances,
+    pairs: Pairs,
+    room: Room,
+    h: int,
+    row: int,
+    x: int,
+    y: int,
+    price: float,
+    after: Floats,
 ) -> float:
     """The most that the mean of what follows after-states x, y may be: landing(x + w) - landing(y + w) + γ D_{h+1}."""
     S, d, zx, zy = m.after.shape[1], room.d, raw_of(m, x), raw_of(m, y)
@@ -204,22 +267,20 @@ def most(
         follows = m.terminal[s] - m.terminal[s2] if last else after[pairs.at[place(pairs, s * S + s2)]]
         d[j] = m.landing[i, zx + chances.moves[j]] - m.landing[i, zy + chances.moves[j]] + m.discount * follows
         top, bottom = max(top, d[j]), min(bottom, d[j])
-    if top == bottom:
-        return top
-    if chances.kappa > 0:
-        return over_guesses(d, chances.shares, row, chances.kappa, chances.price, chances.guesses, top, bottom)
-    return over_ball(d, chances.shares, row, chances.radius[row], top)
+    if price > 0:
+        return over_flat(d, chances, row, (1 - SHARE) * price, top, bottom)
+    return over_ball(d, chances.shares, row, chances.radius[row], top, bottom)
 
 
-@inner
-def over_ball(d: Floats, shares: Floats, row: int, radius: float, top: float) -> float:
+@apart
+def over_ball(d: Floats, shares: Floats, row: int, radius: float, top: float, bottom: float) -> float:
     """The largest mean of d over distributions Q with KL(shares, Q) <= radius; not below it, and above it hardly.
 
     It is the least of ν - exp(Σ p log(ν - d) - radius) over ν >= top, and every ν gives an upper bound. Where
     ν is large, what has to be radius, Σ p log(ν - d) + log Σ p / (ν - d), is about variance / (2 (ν - mean)²): Newton's
     steps are taken on its inverse root, which is nearly straight.
     """
-    if radius == np.inf:
+    if radius == np.inf or top == bottom:
         return top
     mean, variance, seen = 0.0, 0.0, -np.inf
     for j in range(len(d)):
@@ -256,26 +317,45 @@ def over_ball(d: Floats, shares: Floats, row: int, radius: float, top: float) ->
     return max(best, mean)
 
 
-@inner
-def over_guesses(
-    d: Floats, shares: Floats, row: int, kappa: float, price: float, guesses: int, top: float, bottom: float
-) -> float:
-    """-λ log of the mean of exp(-B_ν/λ) over some ν that do not depend on the shares p.
+@apart
+def over_flat(d: Floats, chances: Chances, row: int, price: float, top: float, bottom: float) -> float:
+    """B = -λ log ∫ exp(-B_ν/λ) dν/κ + λ level, or little more; λ = ``price``, κ = λn.
 
-    B_ν = ν - κ - κ Σ p log((ν - d) / κ). The result is at least the least B_ν, and at most that and λ log(guesses).
+    B_ν = ν - κ - κ Σ p log((ν - d) / κ), and ν runs from ``top`` on. With a = κ/(ν - d) at the ν where B_ν is least, or
+    at any other, the integrand at ν + κt is exp(-B_ν/λ + nΣ p log(1 + at) - nt). For t > 0, log(1 + at) is at least
+    at - (at)²/2; for -t, log(1 - at) is at least -at - (at)²/(2 (1 - at)), where t = ``side`` at most. So the integral
+    is at least that of exp(gt - ct²/2) over all t > 0 and that of exp(-gt - c't²/2) over the others, with g about 0: if
+    it is not below 0 it does no harm to their sum; else exp(gt) >= 1 + gt, or Birnbaum's (1942) bound, serves.
     """
-    least, total = np.inf, 0.0  # the total is that of exp((least - B_ν)/λ)
-    for i in range(guesses):
-        at = (i + 0.5) / guesses
-        nu = max(kappa + bottom + at * (top - bottom), top + at * kappa)
-        logs = 0.0
+    if top == bottom:
+        return top
+    n, shares = chances.samples, chances.shares
+    kappa, mean, square = price * n, 0.0, 0.0
+    for j in range(len(d)):
+        mean += shares[row, j] * d[j]
+        square += shares[row, j] * d[j] * d[j]
+    nu = max(kappa + mean + (square - mean * mean) / kappa, top + 0.05 * kappa)
+    twos = 1.0
+    for _ in range(STEPS):
+        ones, twos = 0.0, 0.0
         for j in range(len(d)):
-            if shares[row, j] > 0:
-                logs += shares[row, j] * np.log1p((nu - kappa - d[j]) / kappa)
-        bound = nu - kappa - kappa * logs
-        if bound < least:
-            least, total = bound, 1 + total * np.exp((bound - least) / price)
-        else:
-            total += np.exp((least - bound) / price)
-    softly: float = least - price * np.log(total / guesses)
-    return softly
+            one = kappa / (nu - d[j])
+            ones += shares[row, j] * one
+            twos += shares[row, j] * one * one
+        nu = max(nu + kappa * (ones - 1) / twos, top + 0.5 * (nu - top))
+        if n * (ones - 1) ** 2 < twos:  # less than a standard deviation was missing, so that hardly anything is now
+            break
+    free = (nu - top) / kappa
+    side = min(0.5 * free, 1.5 / math.sqrt(n * twos / 2))
+    logs, ones, twos, more = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(d)):
+        if shares[row, j] > 0:
+            one = kappa / (nu - d[j])
+            logs += shares[row, j] * math.log(one)
+            ones += shares[row, j] * one
+            twos += shares[row, j] * one * one
+            more += shares[row, j] * one * one / (1 - one * side)
+    g, c = n * (ones - 1), n * twos
+    right = max(math.sqrt(math.pi / (2 * c)) + min(g, 0.0) / c, 2 / (math.sqrt(g * g + 4 * c) + abs(g)))
+    left = math.sqrt(math.pi / (2 * n * more)) * math.erf(side * math.sqrt(n * more / 2))
+    return nu - kappa + kappa * logs - price * (math.log(right + left) - chances.level)
