@@ -64,8 +64,9 @@ def certified_in(make: Any, p: float, episodes: list[int], params: dict[str, Any
 
     A certificate fails if it is ever below the gap, on average or of any first state.
     """
-    world = make(seed)
-    agent, rows, done, below = ucbf.UCBVIf(world.system, **params), [], 0, np.zeros(len(forms), bool)
+    world, kind = make(seed), params.get("kind", ucbf.UCBVIf)
+    agent = kind(world.system, **{name: value for name, value in params.items() if name != "kind"})
+    rows, done, below = [], 0, np.zeros(len(forms), bool)
     for k in episodes:
         length = (None, k - done) if world.system.horizon is None else (k - done, None)
         ucbf.simulate(agent, world, length[0], 1000 * seed + k, steps=length[1])
@@ -94,6 +95,8 @@ def certificates() -> None:
         "small, pooled steps": (stationary_world, {"stationary": True}, no_end),
         "no end, discounted": (partial(endless_world, 0.8), {}, no_end),
         "no end, the average": (partial(endless_world, 1.0), {}, no_end),
+        "UCB-f, two values of W, H = 4": (coin_world, {"kind": ucbf.UCBf}, forms),
+        "UCB-f, no end, the average": (partial(endless_world, 1.0), {"kind": ucbf.UCBf}, no_end),
     }
     for name, (make, params, asked) in kinds.items():
         found = over(runs, partial(certified_in, make, p, episodes, params, asked))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import ucbf
 from ucbf.certificates import _Error, _within, gap_bounds
-from worlds import any_told, any_world, make_variant, puterman_inventory
+from worlds import any_told, any_world, forked, make_variant, puterman_inventory, weather
 
 POINT = ucbf.System([[0]], [[0.0]], 1, "clip", disturbance_range=(0, 1))  # one after-state, two raw next states
 
@@ -71,7 +71,7 @@ def test_ucb_fs_certificate_brackets_the_truth_too():
     world = ucbf.random_world(n_states=5, n_actions=2, horizon=2, max_disturbance=2, lipschitz=None, seed=1)
     agent = ucbf.UCBf(world.system, bonus="theorem", clock="episode", c=3)
     ucbf.simulate(agent, world, 200_000)
-    certificate = agent.certificate(0.05)
+    certificate = agent.certificate(0.05, "theorem")
     best, value = ucbf.optimal(world).v[0], ucbf.evaluate(world, agent.policy)[0]
     assert (certificate.upper >= best - 1e-9).all()
     assert (certificate.lower <= value + 1e-9).all()
@@ -90,7 +90,7 @@ def test_ucb_fs_certificate_counts_what_a_wrong_f_costs_where_it_lands():
     world = ucbf.World(told.replace(f=lambda s, a: 4 + 2 * a + 0 * s, model_error=0), ucbf.Disturbance([1.0]), start=5)
     agent = ucbf.UCBf(told, bonus="theorem", clock="episode", c=4, p=0.05)
     run = ucbf.simulate(agent, world, 100_000)
-    certificate = agent.certificate()
+    certificate = agent.certificate(form="theorem")
     assert run.gap[-1] == 0.5
     assert certificate.gap[5] >= 0.5
     assert certificate.upper[5] >= 1
@@ -100,7 +100,7 @@ def test_ucb_fs_certificate_stays_within_what_is_possible():
     world = ucbf.random_world(25, 2, 5, seed=0)
     agent = ucbf.UCBf(world.system, bonus="theorem", clock="episode", c=3)
     ucbf.simulate(agent, world, 2000)
-    certificate = agent.certificate()
+    certificate = agent.certificate(form="theorem")
     best, value = ucbf.optimal(world).v[0], ucbf.evaluate(world, agent.policy)[0]
     assert (certificate.lower <= value).all()
     assert (certificate.upper >= best).all()
@@ -118,7 +118,7 @@ def test_ucb_fs_certificate_is_of_the_episodes_its_policy_was_made_from(eta, mad
     few = {} if eta is None else {"renewal": "few", "eta": eta}  # with eta = 1 before episodes 1, 2, 4, ..., 131072
     agent = ucbf.UCBf(system, bonus="theorem", clock="episode", c=4, **few)
     ucbf.simulate(agent, ucbf.World(system, ucbf.Disturbance([0.5, 0.5])), 200_000)
-    certificate = agent.certificate()
+    certificate = agent.certificate(form="theorem")
     # H = 1: P_0 = 4 · 2 c sqrt(ι), ι = log(3 · 2 / 0.01)
     now, then = (8 * 4 * math.sqrt(math.log(600) / t) for t in (200_000, made_after))
     np.testing.assert_allclose(certificate.gap, then)
@@ -130,8 +130,9 @@ def test_ucb_fs_certificate_is_of_the_episodes_its_policy_was_made_from(eta, mad
 def test_nothing_is_proved_of_ucb_f_with_a_repaired_f():
     told = ucbf.random_world(seed=1).system.replace(model_error=2)
     agent = ucbf.UCBf(told, bonus="theorem", clock="episode", c=9, estimator="OffsetPosterior")
-    with pytest.raises(ValueError, match="nothing is proved of UCB-f while f is being repaired"):
-        agent.certificate()
+    with pytest.raises(ValueError, match="nothing is proved of UCB-f's bonus while f is being repaired"):
+        agent.certificate(form="theorem")
+    assert np.isfinite(agent.certificate().gap).all()
 
 
 def test_certificates_tighten_and_bernstein_wins_late():
@@ -174,12 +175,14 @@ def test_what_cannot_be_certified_is_refused_with_the_reason():
     with pytest.raises(TypeError, match="stop_when needs a certificate, and UCB-H gives none"):
         ucbf.simulate(ucbf.UCBH(world.system), world, 5, stop_when=1.0)
     with pytest.raises(ValueError, match="the proof is of bonus 'theorem'"):
-        ucbf.UCBf(world.system).certificate()
+        ucbf.UCBf(world.system).certificate(form="theorem")
     with pytest.raises(ValueError, match="rewards between 0 and 1"):
-        ucbf.UCBf(world.system, bonus="theorem", clock="episode").certificate()
+        ucbf.UCBf(world.system, bonus="theorem", clock="episode").certificate(form="theorem")
     plain = ucbf.random_world(seed=1)
+    agent = ucbf.UCBf(plain.system, bonus="theorem", clock="episode")
+    ucbf.simulate(agent, plain, 1000)
     with pytest.raises(ValueError, match=r"c is 1; for 1000 episodes the proof needs 1\.\d+ at p = 0.05"):
-        ucbf.simulate(ucbf.UCBf(plain.system, bonus="theorem", clock="episode"), plain, 1000, stop_when=0.1)
+        agent.certificate(form="theorem")
     agent = ucbf.UCBVIf(world.system)
     agent.observe(0, 1, 0, 0)
     with pytest.raises(ValueError, match="a boundary hid 1 disturbance"):
@@ -253,7 +256,47 @@ def test_a_gap_is_never_more_than_returns_can_differ():
     assert gap_bounds(system, np.array([1]), 4.0, 0.05) == pytest.approx([4.5])
 
 
-def test_ucb_f_knows_one_form_of_certificate():
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBfBernstein, ucbf.UCBfReference])
+def test_ucb_f_is_certified_from_the_disturbances_it_has_seen(kind):
+    world = ucbf.random_world(8, 3, 3, 3, None, seed=2)
+    system = world.system.replace(disturbance_range=(0, 3))
+    agent, planner = kind(system), ucbf.UCBVIf(system, prior_weight=0)
+    for one in (agent, planner):
+        ucbf.simulate(one, world, 300, seed=4)
+    np.testing.assert_array_equal(agent.counted(), planner.counted())
+    assert agent.counted()[2].sum() == 300  # of the last step too, of which it learns nothing
+    gap = world.plan.v[0] - ucbf.evaluate(world, agent.policy)[0]
+    for form in ("best", "evalue", "coupled", "bernstein", "hoeffding"):
+        found = agent.certificate(1e-6, form)
+        assert (found.gap >= gap).all()
+    # Of the same policy the same is said.
+    planner.learner.policy[...] = agent.policy
+    np.testing.assert_allclose(agent.certificate(form="evalue").gap, planner.certificate(form="evalue").gap)
+    assert agent.credible_gap() < agent.certificate().average()
+
+
+def test_ucb_f_is_certified_without_an_end_and_with_contexts():
+    for world in (weather(mixed=True), forked()):
+        agent = ucbf.UCBf(world.system)
+        ucbf.simulate(agent, world, steps=3000)
+        found = agent.certificate(0.01)
+        assert found.form == "coupled"
+        gap = world.plan.v[0] - ucbf.evaluate(world, agent.policy)[0]
+        assert (found.gap >= gap - 1e-9).all()
+        with pytest.raises(ValueError, match="the paper's proof is of systems with an end"):
+            agent.certificate(form="theorem")
+
+
+def test_a_run_of_ucb_f_stops_too():
+    world = ucbf.random_world(8, 3, 3, 3, None, seed=2)
+    told = world.system.replace(disturbance_range=(0, 3))
+    agent = ucbf.UCBf(told)
+    run = ucbf.simulate(agent, world, 5000, stop_when=0.2)
+    assert len(run.gap) < 5000
+    assert run.gap[-1] <= agent.certificate().average(world.start) <= 0.2
+
+
+def test_forms_of_certificates_that_there_are_not():
     agent = ucbf.UCBf(ucbf.System(np.zeros((4, 1)), 0.0, 1, disturbance_range=(0, 0)), bonus="theorem", c=4)
-    with pytest.raises(ValueError, match="unknown form 'bernstein'"):
-        agent.certificate(form="bernstein")
+    with pytest.raises(ValueError, match="unknown form 'tight'"):
+        agent.certificate(form="tight")

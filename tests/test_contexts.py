@@ -295,9 +295,10 @@ def test_certificates_hold_and_fall(horizon, discount):
         assert (best <= found.upper + 1e-7).all()
         assert (found.lower <= got + 1e-7).all()
         widths.append(found.average())
-    assert widths[0] > widths[1] > widths[2] > 0
+    assert widths[0] > widths[1] > widths[2] >= 0  # 0, but for rounding, where the policy is proved to be the best
     assert widths[2] < 0.5 * widths[0]
-    run = ucbf.simulate(agent, world, **{"steps" if horizon is None else "episodes": 100}, stop_when=1.01 * widths[2])
+    enough = 1.01 * widths[2] + 1e-9
+    run = ucbf.simulate(agent, world, **{"steps" if horizon is None else "episodes": 100}, stop_when=enough)
     assert len(run.gap) == 1  # it is looked at after the first
 
 
@@ -420,8 +421,8 @@ def test_what_contexts_do_not_go_with_is_refused():
         )
     with pytest.raises(ValueError, match="lag needs states on a line .* without contexts"):
         ucbf.System(lambda s, a: s, 0.0, 2, "clip", contexts=2, lag=1, late_landing=lambda z: 1.0 * z, **plain)
-    with pytest.raises(ValueError, match="nothing is proved here of UCB-f without an end or with contexts"):
-        ucbf.UCBf(shop(3, contexts=2)).certificate()
+    with pytest.raises(ValueError, match="the paper's proof is of systems with an end and without contexts"):
+        ucbf.UCBf(shop(3, contexts=2)).certificate(form="theorem")
     plan = ucbf.World(shop(3, contexts=2), REGIMES).plan
     for ask in (plan.value_at, plan.q_at):
         with pytest.raises(TypeError, match="with contexts, values are looked up"):

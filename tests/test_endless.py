@@ -452,10 +452,8 @@ def test_what_agents_cannot_do_is_refused():
     with pytest.raises(ValueError, match="nothing is certified of rewards that are paid late"):
         ucbf.UCBVIf(backlog(None)).certificate()
     system = two_states(0.8).system
-    with pytest.raises(ValueError, match="nothing is proved here of UCB-f without an end"):
-        ucbf.UCBf(system, bonus="theorem", clock="episode", c=9).certificate()
-    with pytest.raises(ValueError, match="nothing is proved here of UCB-f without an end"):
-        ucbf.simulate(ucbf.UCBf(system), two_states(0.8), steps=10, stop_when=1.0)
+    with pytest.raises(ValueError, match="the paper's proof is of systems with an end"):
+        ucbf.UCBf(system, bonus="theorem", clock="episode", c=9).certificate(form="theorem")
     with pytest.raises(ValueError, match="repairs f in systems with an end"):
         ucbf.UCBVIf(system, estimator="OffsetPosterior")
 

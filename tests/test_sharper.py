@@ -144,11 +144,3 @@ def test_they_repair_a_wrong_f(kind):
     fixed = ucbf.simulate(kind(told), world, 1500, seed=0)
     mended = ucbf.simulate(kind(told, estimator="OffsetPosterior"), world, 1500, seed=0)
     assert mended.gap[-300:].mean() < 0.3 * fixed.gap[-300:].mean()
-
-
-@pytest.mark.parametrize("kind", SHARPER)
-def test_nothing_is_certified_of_them(kind, system):
-    with pytest.raises(ValueError, match="no constant of its bonus is proved; use UCBVI-f"):
-        kind(system).certificate()
-    with pytest.raises(ValueError, match="no constant of its bonus is proved"):
-        ucbf.simulate(kind(system), ucbf.World(system, ucbf.Disturbance([1.0])), 10, stop_when=1.0)

@@ -65,16 +65,16 @@ def test_by_default_c_is_the_smallest_for_which_the_proof_holds():
     np.testing.assert_allclose(theory.error_bounds(system, t, p=p), theory.error_bounds(system, t, c=c, p=p))
     assert theory.gap_bound(system, t + 1, p=p) == pytest.approx(theory.gap_bound(system, t + 1, c=c, p=p))
     assert theory.regret_bound(system, t, p=p) == pytest.approx(theory.regret_bound(system, t, c=c, p=p))
-    ucbf.UCBf(system, bonus="theorem", clock="episode", c=c + 1e-9, p=p).check_certifiable(t, p)
+    ucbf.UCBf(system, bonus="theorem", clock="episode", c=c + 1e-9, p=p).check_proof(t, p)
     with pytest.raises(ValueError, match="for 10000 episodes the proof needs"):
-        ucbf.UCBf(system, bonus="theorem", clock="episode", c=c - 1e-9, p=p).check_certifiable(t, p)
+        ucbf.UCBf(system, bonus="theorem", clock="episode", c=c - 1e-9, p=p).check_proof(t, p)
     # Theorem 2 is of a c that passes the same check, where c = 1 does not.
     paper = ucbf.random_world(n_actions=2, horizon=5).system
     k, _ = theory.episodes_for(paper, 0.1)
     needed = theory.episodes_for(paper, 0.1, c=1)
     assert k > 5 * needed.episodes
     with pytest.raises(ValueError, match=r"c is 1; for 1126068748 episodes the proof needs 2\.27 at p = 0\.01"):
-        ucbf.UCBf(paper, bonus="theorem", clock="episode", c=1).check_certifiable(needed.episodes - 1, 0.01)
+        ucbf.UCBf(paper, bonus="theorem", clock="episode", c=1).check_proof(needed.episodes - 1, 0.01)
 
 
 def test_the_regret_bound_grows_like_the_root_of_the_episodes_and_linearly_with_a_wrong_f():

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ucbf.agents.informed import InformedAgent
 from ucbf.bonuses import effective_discount, effective_horizon
-from ucbf.certificates import Certificate
 from ucbf.checks import one_of
 from ucbf.kernels import averaged
 from ucbf.system import System
@@ -64,6 +63,7 @@ class AveragingAgent(InformedAgent):
             bonus=np.repeat(cap[:, None], E, axis=1),
             value=np.vstack([np.tile(cap[:, None], S), self.told.terminal]),
             visits=np.zeros((H, E), np.int64),
+            counts=np.zeros((H * E, self.told.n_residuals)),
             policy=system.first_allowed(),
             how=how,
             cap=cap,
@@ -93,25 +93,14 @@ class AveragingAgent(InformedAgent):
             q = told.reward[h % len(told.reward)] + following(told, learner.average[h], h)
             learner.policy[h] = q.argmax(axis=1)
 
+    def counted(self) -> NDArray[np.float64]:
+        """[H, R] disturbances seen, from which a certificate can be made."""
+        found: NDArray[np.float64] = self.learner.model.residuals if self.model.repairs else self.learner.counts
+        return found
+
     @property
     def _has_news(self) -> bool:
         return self.learner.eta > 0 or self.model.repairs
 
     def _weights_and_bonuses(self, h: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.learner.weight[h], self.learner.bonus[h]
-
-
-class UnprovedAgent(AveragingAgent):
-    """One whose bonus is proved for "c large enough" only, so that nothing can be certified."""
-
-    def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
-        """Always an error."""
-        raise ValueError(
-            f"nothing is certified of {self.name}: no constant of its bonus is proved; use UCBVI-f, or UCB-f with "
-            "bonus 'theorem' and clock 'episode'"
-        )
-
-    def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
-        """There is none: see :meth:`check_certifiable`."""
-        self.check_certifiable(0, p)
-        raise AssertionError("it is an error")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ucbf.agents.averaging import AveragingAgent
 from ucbf.bonuses import LARGEST_SCALE, bonus_of, scale_of
-from ucbf.certificates import Certificate, Evidence, bracket, error_bounds, proved, valid_scale
+from ucbf.certificates import FORMS, Certificate, Evidence, bracket, error_bounds, proved, valid_scale
 from ucbf.checks import one_of, real
 from ucbf.kernels import averaged
 from ucbf.models import Model
@@ -74,46 +74,48 @@ class UCBf(AveragingAgent):
         law = np.zeros((system.n_steps, self.told.n_residuals))  # a model of f keeps it
         self.begin(averaged.Hoeffding(*chosen), law, bonus == "published" and system.last_step_is_known)
 
-    def certificate(self, p: float = 0.05, form: str = "hoeffding") -> Certificate:
-        """How far from optimal the policy can be: Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states.
-
-        Much looser than UCBVI-f's, and only for the bonus "theorem" with the clock "episode", with c large enough for
-        the proof to hold at every episode. There is one form.
+    def certificate(self, p: float = 0.05, form: str = "best") -> Certificate:
+        """How far from optimal the policy can be, for every first state: :meth:`InformedAgent.certificate`.
 
         Parameters
         ----------
         p
             Probability with which the bound may fail, at all episodes together.
+        form
+            As of UCBVI-f, or "theorem": Σ_h P_h^t / sqrt(t) of the paper's proof, the same for all states. It is much
+            looser, and only for the bonus "theorem" with the clock "episode", with c large enough for the proof to hold
+            at every episode so far.
         """
+        if one_of("form", form, (*FORMS, "theorem")) != "theorem":
+            return super().certificate(p, form)
         p = real("p", p, 0, 1, open_low=True)
-        one_of("form", form, ("hoeffding",))
         self.check_certifiable(0, p)
+        self.check_proof(0, p)
         self.renew()
         learner, params = self.learner, self.params
         nothing = Evidence(np.zeros((1, self.told.n_residuals)), learner.policy)
-        possible = bracket(self.system, self.units, self._told_first, nothing, p, form)
+        possible = bracket(self.system, self.units, self._told_first, nothing, p, "hoeffding")
         seen = np.array([learner.visits.min(), learner.visits.min() if learner.eta == 0 else learner.made[0]])
         now, acted = error_bounds(self.system, seen, params["c"], params["p"])
         return proved(possible, np.array(learner.value[0]), now, acted)
 
-    def check_certifiable(self, episodes: int, p: float = 0.05) -> None:
-        """As :meth:`InformedAgent.check_certifiable`; the proof needs the theorem's bonus, with c enough for all K."""
-        super().check_certifiable(episodes, p)
+    def check_proof(self, episodes: int, p: float = 0.05) -> None:
+        """An error if the paper's proof does not hold now, or after so many more episodes, with probability 1-p."""
         params, system = self.params, self.system
         if system.horizon is None or system.n_contexts > 1:
-            raise ValueError("nothing is proved here of UCB-f without an end or with contexts; use UCBVI-f")
+            raise ValueError("the paper's proof is of systems with an end and without contexts; use form='best'")
         if self.model.repairs:
             raise ValueError(
-                "nothing is proved of UCB-f while f is being repaired; leave f as told (estimator=None), or use "
-                "UCBVI-f, whose certificate holds for any f within model_error"
+                "nothing is proved of UCB-f's bonus while f is being repaired; use form='best', which holds for any f "
+                "within model_error"
             )
         if params["bonus"] != "theorem" or params["clock"] != "episode":
             raise ValueError(
                 f"the proof is of bonus 'theorem' with clock 'episode', not {params['bonus']!r} with "
-                f"{params['clock']!r}; build the agent with those, or use UCBVI-f"
+                f"{params['clock']!r}; build the agent with those, or use form='best'"
             )
         if not in_paper_units(system):
-            raise ValueError("the proof is of rewards between 0 and 1 and nothing at the end; use UCBVI-f")
+            raise ValueError("the proof is of rewards between 0 and 1 and nothing at the end; use form='best'")
         t = max(int(self.learner.visits.max()) + episodes, 1)
         least = valid_scale(system, t, params["p"], p)
         if params["c"] < least:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.agents.averaging import UnprovedAgent
+from ucbf.agents.averaging import AveragingAgent
 from ucbf.bonuses import LARGEST_SCALE, scale_of_variances
 from ucbf.checks import real
 from ucbf.kernels.sharper import Bernstein
@@ -14,7 +14,7 @@ from ucbf.models import Model
 from ucbf.system import System
 
 
-class UCBfBernstein(UnprovedAgent):
+class UCBfBernstein(AveragingAgent):
     """UCB-f whose bonus follows the variance of the targets, after-state by after-state.
 
     With Var(x) the variance of V_{h+1}(x + w) over the disturbances so far,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ucbf.agents.averaging import UnprovedAgent
+from ucbf.agents.averaging import AveragingAgent
 from ucbf.bonuses import LARGEST_SCALE, scale_of_variances
 from ucbf.checks import real
 from ucbf.kernels.sharper import Reference
@@ -14,7 +14,7 @@ from ucbf.models import Model
 from ucbf.system import System
 
 
-class UCBfReference(UnprovedAgent):
+class UCBfReference(AveragingAgent):
     """UCB-f that averages only what values exceed a reference by, so that its targets vary little.
 
     With counts P̂ of the disturbances and a reference V^R, which is renewed to V when a tenth more was seen, the target

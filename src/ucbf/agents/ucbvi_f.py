@@ -6,13 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ucbf.agents.fitted import FittedUCBVIf
 from ucbf.agents.informed import InformedAgent
-from ucbf.certificates import FORMS, Certificate, Evidence, certify, checked_start
-from ucbf.checks import one_of, real, whole
-from ucbf.credible import gaps_drawn
 from ucbf.disturbance import Disturbance
 from ucbf.induction import Large, is_large
 from ucbf.kernels import planned, watch
@@ -218,54 +215,7 @@ class UCBVIf(InformedAgent):
         learner, scale = self.learner, self.units.scale
         return Plan(self.system, learner.value * scale, learner.ahead * scale, np.array(learner.policy))
 
-    def certificate(self, p: float = 0.05, form: str = "best") -> Certificate:
-        """How far from optimal the policy can be, for every first state: :mod:`ucbf.certificates`.
-
-        Where there is no end it is of the long-run average, or of the discounted value. With an estimator, or where f
-        may be wrong, the bound is of what ``model_error`` allows: it holds, but repair does not tighten it.
-
-        Parameters
-        ----------
-        p
-            Probability with which the bound may fail, at all episodes together.
-        form
-            "best": the smallest of those that follow, p being shared among them. "evalue" and "coupled": both sides
-            under the same disturbances (:mod:`ucbf.coupling`). "bernstein" and "hoeffding": two separate bounds, of V*
-            and of V^π; without an end and with contexts there is one. Only "coupled" holds for a system that was
-            chosen in view of the data (:meth:`moved_to`).
-        """
-        p, form = real("p", p, 0, 1, open_low=True), one_of("form", form, FORMS)
-        self.check_certifiable(0, p)
-        self.renew()
-        counts = self.learner.model.residuals if self.model.repairs else self.knowledge.counted()
-        evidence = Evidence(np.maximum(counts, 0), self.learner.policy, np.array(self.learner.value[0]))
-        return certify(self.system, self.units, self._told_first, evidence, p, form)
-
-    def credible_gap(
-        self, p: float = 0.05, *, start: ArrayLike | None = None, draws: int = 200, seed: int = 0
-    ) -> float:
-        """How far from optimal the policy probably is. A Bayesian statement, not a proof: :mod:`ucbf.credible`.
-
-        In a share 1-p of laws of W drawn from what is believed after what was seen, the gap is at most that. It is far
-        smaller than :meth:`certificate`, which holds whatever the law of W is.
-
-        Parameters
-        ----------
-        p
-            The share of laws in which the gap is larger.
-        start
-            A law of the first state [S]; uniform if None.
-        draws, seed
-            How many laws, and from which seed.
-        """
-        system, p = self.system, real("p", p, 0, 1, open_low=True)
-        weights = checked_start(start, system.n_states)
-        draws, seed = whole("draws", draws, 1), whole("seed", seed, 0)
-        self.check_certifiable(0, p)
-        if system.slack:
-            raise ValueError(
-                f"model_error is {system.model_error:g}: where f may be wrong nobody knows what W was; state f exactly"
-            )
-        counts, policy = self.knowledge.counted(), self.policy
-        gaps = gaps_drawn(system, counts, policy, weights, draws, seed)
-        return float(np.quantile(gaps, 1 - p, method="higher"))
+    def counted(self) -> NDArray[np.float64]:
+        """[L, R] disturbances seen, or residuals where f is being repaired, from which a certificate can be made."""
+        found: NDArray[np.float64] = self.learner.model.residuals if self.model.repairs else self.knowledge.counted()
+        return found

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ucbf.kernels.backward import take_best
 from ucbf.kernels.jit import apart, by_type, inlined, unsigned
+from ucbf.kernels.laws import counts_add
 from ucbf.kernels.learners import learn, registered
 from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
 from ucbf.kernels.parts import packed
@@ -31,6 +32,7 @@ class UCBfState(NamedTuple):
     bonus: Floats  # [H, E] running average of the bonuses, with what is left of the initial value
     value: Floats  # [H+1, S]
     visits: Ints  # [H, E] updates of each step and context
+    counts: Floats  # [H·E, R] disturbances seen, for certificates
     policy: Ints  # [H, S]
     how: Any  # with which bonus a disturbance is averaged in: Hoeffding, or one of ucbf.kernels.sharper
     cap: Floats  # [H] the largest possible return
@@ -65,6 +67,7 @@ def ucb_f_learn(told: Mechanics, learner: UCBfState, h: int, e: int, j: int, sha
 @inlined
 def replay_everywhere(told: Mechanics, learner: UCBfState, h: int, e: int, j: int, share: Floats) -> bool:
     """Algorithm 1, lines 8-14. Where f as believed may change, values wait for the next episode."""
+    counts_add(told, learner, h, e, j, share)
     if h >= learner.learned_steps:
         return False
     average_in(told, learner, learner.how, h, e, j, share)
