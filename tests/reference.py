@@ -468,11 +468,12 @@ def flat(d, shares, n, price):
     d, shares, kappa = np.array(d, float), np.array(shares), n * price
     if np.ptp(d) == 0:
         return d[0]
-    some, step = shares > 0, 0.05 * kappa / math.sqrt(n)
-    nu = d.max() + step * (np.arange(int((12 * kappa / math.sqrt(n) + 3 * np.ptp(d) + kappa) / step)) + 0.5)
+    some, step = shares > 0, min(0.01, 0.1 / math.sqrt(n))
+    x = np.arange(math.log(1e-8), math.log(80), step)  # ν = max d + κ exp(x), dν/κ = exp(x) dx
+    nu = d.max() + kappa * np.exp(x)
     logs = np.log((nu[:, None] - d[some]) / kappa) @ shares[some]
-    exponents = -(nu - kappa - kappa * logs) / price
-    total = exponents.max() + math.log(np.exp(exponents - exponents.max()).sum() * step / kappa)
+    exponents = -(nu - kappa - kappa * logs) / price + x
+    total = exponents.max() + math.log(np.exp(exponents - exponents.max()).sum() * step)
     return -price * (total - (n + math.lgamma(n + 1) - (n + 1) * math.log(n)))
 
 

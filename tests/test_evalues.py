@@ -128,14 +128,14 @@ def test_when_a_run_looks_at_its_certificate():
 # -- against slow code ----------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.sampled_from([5, 50, 1000]), st.floats(-1, 2))
-@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.sampled_from([1, 2, 5, 50, 1000]), st.floats(-2, 2))
+@settings(max_examples=200)
 def test_the_integral_over_all_nu_is_never_missed_by_much(seed, k, n, spread):
     rng = np.random.default_rng(seed)
     d, shares = rng.normal(size=k), rng.multinomial(n, rng.dirichlet(np.ones(k))) / n
     price = np.ptp(d) * 10**spread / math.sqrt(n)
     exact, found = reference.flat(d, shares, n, price), flat(d, shares, n, price)
-    assert exact - 1e-3 * price <= found
+    assert exact - 1e-6 * price - 1e-9 <= found
     if n * price > 2 * np.ptp(d):
         assert found <= exact + (0.05 + 0.7 / math.sqrt(n)) * price
     np.testing.assert_allclose(flat(d + 7, shares, n, price), 7 + found, atol=1e-9)
@@ -256,3 +256,9 @@ def test_an_average_does_not_spend_p_twice():
     expected = min(start @ found.otherwise, found.tilted.average(start))
     assert found.average(start) == pytest.approx(expected)
     assert (found.gap <= found.otherwise).all()
+    # Of two states one form bounds the one, the other form the other: 1 and 1. Together they would spend p twice.
+    tilted = Tilted(np.array([[1.0, 3.0]]), np.array([0.1]), np.zeros(1), 0.0)
+    one = np.ones(2)
+    both = ucbf.certificates.Certificate(4 * one, 0 * one, one, 0.05, "best", "", tilted, np.array([3.0, 1.0]))
+    assert both.average([0.5, 0.5]) == pytest.approx(2)
+    assert both.average() == pytest.approx(1)  # of all alike it is one event
