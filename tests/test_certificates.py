@@ -275,6 +275,21 @@ def test_ucb_f_is_certified_from_the_disturbances_it_has_seen(kind):
     assert agent.credible_gap() < agent.certificate().average()
 
 
+@pytest.mark.parametrize("kind", [ucbf.UCBf, ucbf.UCBfBernstein, ucbf.UCBfReference])
+def test_what_ucb_f_does_at_a_step_does_not_depend_on_the_disturbances_of_earlier_ones(kind):
+    world = ucbf.random_world(12, 3, 4, 5, None, seed=1)
+    history = np.random.default_rng(2).integers(0, 6, (30, 4)) // np.arange(1, 5)
+    for h in range(1, 4):
+        policies = []
+        for _ in range(2):
+            agent = kind(world.system.replace(disturbance_range=(0, 5)))
+            agent.warm_start(history)
+            policies.append(agent.policy)
+            history[:, h - 1] = 0
+        assert (policies[0][:h] != policies[1][:h]).any()
+        np.testing.assert_array_equal(policies[0][h:], policies[1][h:])
+
+
 def test_ucb_f_is_certified_without_an_end_and_with_contexts():
     for world in (weather(mixed=True), forked()):
         agent = ucbf.UCBf(world.system)

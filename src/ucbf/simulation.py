@@ -57,7 +57,7 @@ def simulate(
         Called with (episodes done, episodes) about ten times a second.
     stop_when
         ε: stop as soon as ``agent.certificate()``, averaged over the first state, is at most that; it is looked at
-        after 1, 2, ..., 20, 21, 22, 24, ... episodes, a twentieth more each time, in numbers of two digits followed by
+        after 1, 2, ..., 40, 42, 44, ... episodes, a twentieth more each time, in numbers of two digits followed by
         zeros, for which it is narrowest. The run is then shorter.
     censored
         Whether a clipped edge hides W: an agent that is told f then learns there only that W was at most, or at least,
