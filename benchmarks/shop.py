@@ -22,7 +22,7 @@ from ucbf.advice import LEARNED
 from ucbf.advice.ordering import Played, play
 from ucbf.cli.learning import Task
 from ucbf.cli.reading import Reading
-from ucbf.kernels.rolling import sized, step_value
+from ucbf.kernels.shelves import sized, step_value
 from ucbf.rolling import Rolling, terms_of
 from ucbf.suppliers import Supplier
 from ucbf.systems import Inventory

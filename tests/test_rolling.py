@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ucbf
-from ucbf.kernels.rolling import projected, projected_now, sized, step_value, target, value
+from ucbf.kernels.rolling import lasting, needs, projected, projected_now, target, value
+from ucbf.kernels.shelves import sized, step_value
 from ucbf.rolling import Rolling, best_order, plain_terms, rollout, terms_of
 from ucbf.suppliers import Belief, Supplier
 
@@ -44,7 +45,7 @@ def test_with_demand_and_lead_time_known_the_order_is_that_of_brute_force(lag):
     plans = itertools.product(range(7), repeat=4)
     best = max(plans, key=lambda plan: reward(plan, 1, {0: 1}, demand, lag, 3.0, 1.0))
     ages, quantities = ([], []) if lag == 0 else ([lag], [1])
-    found = order(2 if lag == 0 else 1, quantities, ages, certain(lag), [demand] * 4, covers=(1.0,))
+    found = order(2 if lag == 0 else 1, quantities, ages, certain(lag), [demand] * 4, safeties=(0.0,))
     assert found.quantity == pytest.approx(best[0])
 
 
@@ -55,25 +56,19 @@ def test_one_period_is_a_newsvendor():
 
 
 def test_the_value_of_a_path_by_hand():
-    # lag 1, stock 2, an open order of 3 that comes in step 0; demand 4, 2, 5; mean = demand; first order 1, cover 1.
+    # lag 1, stock 2, an open order of 3 that comes in step 0; demand 4, 2, 5; mean = demand; first order 1, no safety.
     # step 0: 2 + 3 = 5, sells 4, keeps 1: 3 * 4 - 1 = 11
     # step 1: projected for step 2: 1 + 1 - 2 = 0, orders 5; 1 + 1 arrives = 2, sells 2: 6
     # step 2: 5 arrive, sells 5: 15
-    r = rollout(
-        np.array([2.0]),
-        [3.0],
-        [1],
-        certain(1),
-        np.array([[4.0, 2.0, 5.0]]),
-        np.zeros(1),
-        np.zeros((1, 4)),
-        plain_terms(3.0, 1.0),
-    )
-    assert value(r, 1.0, 1.0) == pytest.approx(11 + 6 + 15)
+    paths = np.array([[4.0, 2.0, 5.0]])
+    r, stock = rollout([3.0], [1], certain(1), paths, np.zeros(1), np.zeros((1, 4)), plain_terms(3, 1)), np.array([2.0])
+    assert value(r, stock, 1.0, 0.0) == pytest.approx(11 + 6 + 15)
     # first order 3: step 1 has 1 + 3, keeps 2 (cost 2); projected 2, so that step 1 orders 3
-    assert value(r, 3.0, 1.0) == pytest.approx(11 + 6 - 2 + 15)
+    assert value(r, stock, 3.0, 0.0) == pytest.approx(11 + 6 - 2 + 15)
     # nothing ordered: 2 + 3 - 4 = 1 before the demand of step 1
-    assert projected_now(r, 1) == pytest.approx(1)
+    assert projected_now(r, 2.0, 1) == pytest.approx(1)
+    # with a safety of 2 standard deviations of 1.5, step 1 orders 3 more, which are left: -3
+    assert value(r._replace(spread=np.full(3, 1.5)), stock, 1.0, 2.0) == pytest.approx(11 + 6 + 15 - 3)
 
 
 def test_what_open_and_placed_orders_are_expected_to_bring_by_hand():
@@ -83,39 +78,65 @@ def test_what_open_and_placed_orders_are_expected_to_bring_by_hand():
     # path 0: 0.9 of what is left: never. Path 1: 0.6: lag 2, in step 1. The order of step 0: 0.9, never; 0.5, lag 1.
     # Path 2: 0.3: lag 1, it comes in step 0, and nothing more is hoped for in step 1.
     draws = np.array([[0.9, 0.9, 0.0], [0.6, 0.5, 0.0], [0.3, 0.9, 0.0]])
-    r = rollout(np.array([3.0]), [10.0], [1], belief, np.full((3, 2), 4.0), np.zeros(3), draws, plain_terms(3.0, 1.0))
+    r = rollout([10.0], [1], belief, np.full((3, 2), 4.0), np.zeros(3), draws, plain_terms(3.0, 1.0))
     assert r.lag == 1
     assert r.brought.tolist() == [[0, 0], [0, 10], [10, 0]]
     assert r.hoped[:, 0] == pytest.approx(np.array([[5, 2.5], [5, 2.5], [5, 2.5]]))
     assert r.hoped[:, 1] == pytest.approx(np.array([[5, 0], [5, 0], [0, 0]]))
-    assert projected_now(r, 0) == pytest.approx(3 + 5 - 4 + 2.5)
+    assert projected_now(r, 3.0, 0) == pytest.approx(3 + 5 - 4 + 2.5)
     # in step 1 of either path, stock 1, an order of 8 placed in step 0 has not come: 0.4 0.2 | 0.2, now 4, then 2
     assert projected(r, 0, 1, 1.0, np.array([8.0, 0.0])) == pytest.approx(1 + 5 + 4 - 4 + 2)
     assert projected(r, 1, 1, 1.0, np.array([8.0, 0.0])) == pytest.approx(1 + 5 + 4 - 4 + 2)
 
 
 def test_one_path_in_so_many_is_valued():
-    r = rollout(
-        np.array([2.0]),
-        [],
-        [],
-        certain(0),
-        np.array([[1.0], [2.0], [3.0], [4.0]]),
-        np.zeros(4),
-        np.zeros((4, 1)),
-        plain_terms(3.0, 1.0),
-    )
+    paths = np.array([[1.0], [2.0], [3.0], [4.0]])
+    r, stock = rollout([], [], certain(0), paths, np.zeros(4), np.zeros((4, 1)), plain_terms(3.0, 1.0)), np.array([2.0])
     # nothing ordered: sells 1 and keeps 1, then 2, 2, 2; of every second path, the second and the fourth
-    assert value(r, 0.0, 1.0) == pytest.approx((3 - 1 + 6 + 6 + 6) / 4)
-    assert value(r, 0.0, 1.0, 2) == pytest.approx(6)
-    assert value(r, 1.0, 1.0, 2) == pytest.approx((6 - 1 + 9) / 2)
+    assert value(r, stock, 0.0, 0.0) == pytest.approx((3 - 1 + 6 + 6 + 6) / 4)
+    assert value(r, stock, 0.0, 0.0, 2) == pytest.approx(6)
+    assert value(r, stock, 1.0, 0.0, 2) == pytest.approx((6 - 1 + 9) / 2)
+
+
+def test_what_must_be_ordered_for_the_stock_to_last_by_hand():
+    # lag 1, an open order of 3 that comes in step 1. Path 0: 5 in stock, 2 sold; 3 + 3 for 9: 3 are needed. Path 1: all
+    # 5 sold, 1 lost; 0 + 3 for 4: 1. Path 2: nothing is asked for; 5 + 3 for 2: 6 too many. Step 2 is the next order's.
+    paths = np.array([[2.0, 9.0, 9.0], [6.0, 4.0, 9.0], [0.0, 2.0, 9.0]])
+    r = rollout([3.0], [0], certain(1), paths, np.zeros(3), np.zeros((3, 4)), plain_terms(3.0, 1.0))
+    found = np.empty(3)
+    assert needs(r, np.array([5.0]), found) == 3
+    assert found.tolist() == [-6, 1, 3]
+    assert [lasting(found, 3, q) for q in (-7, 0, 1, 2, 3)] == [0, 1 / 3, 2 / 3, 2 / 3, 1]
+    # where customers wait, path 1 owes 1 more
+    needs(r._replace(terms=r.terms._replace(waits=1)), np.array([5.0]), found)
+    assert found.tolist() == [-6, 2, 3]
+    # reviewed at every second step, the order must do for step 2 as well: 3, 1, -6 and 9 more
+    found = np.empty(6)
+    assert needs(r._replace(terms=r.terms._replace(review=2)), np.array([5.0]), found) == 6
+    assert found.tolist() == [-6, 1, 3, 3, 10, 12]
+
+
+def test_with_a_service_asked_for_the_order_is_the_quantile_that_meets_it():
+    terms = plain_terms(0.0, 1.0)._replace(service=0.9, grain=6.0)
+    rng, demand = np.random.default_rng(0), np.arange(1.0, 101)[:, None]
+
+    def found(stock, **more):  # fmt: skip
+        return best_order(stock, [], [], certain(0), demand, rng.random(100), rng.random((100, 1)),
+                          terms._replace(**more))  # fmt: skip
+
+    # the 90th demand of 100 is 90: 90 - 25 = 65 are wanted, and packs of 6 are 66, which do for 91
+    assert (found(25.0).quantity, found(25.0).lasts) == (66, 0.91)
+    assert found(90.0).quantity == 0
+    assert found(25.0, since=1).quantity == 0  # not now
+    assert found(89.0, order_cost=200.0).quantity == 144  # 2 * 200 * 50.5 / 1, the root: 142
 
 
 def test_an_order_that_may_never_come_is_not_relied_upon():
     lost = Belief(1, 0.0, np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.5]))
-    sure = order(0, [10], [1], certain(1), np.full((400, 3), 10.0), profit=19.0)
-    doubtful = order(0, [10], [1], lost, np.full((400, 3), 10.0), profit=19.0)
-    assert doubtful.quantity > sure.quantity + 3
+    sure = order(0, [20], [1], certain(1), np.full((400, 3), 10.0), profit=19.0)
+    doubtful = order(0, [20], [1], lost, np.full((400, 3), 10.0), profit=19.0)
+    assert sure.quantity == 0  # the 20 do for the first two steps
+    assert doubtful.quantity >= 10
 
 
 def test_nothing_is_ordered_that_could_not_come_before_the_end():
@@ -184,10 +205,35 @@ def test_last_in_first_out_sells_what_is_fresh():
 def test_what_is_left_and_under_way_after_the_last_step_is_worth_its_cost():
     # lag 2, two steps: stock 10, nothing asked for; 12 ordered now come after the end.
     terms, found = terms_of(STORE), certain(2)
-    paths = rollout(np.array([10.0]), [], [], found, np.zeros((1, 2)), np.zeros(1), np.zeros((1, 2)), terms)
+    paths = rollout([], [], found, np.zeros((1, 2)), np.zeros(1), np.zeros((1, 2)), terms)
     # holding 2 * 5, the order 36 + 5, and 3 * (10 + 12) at the end
-    assert value(paths, 12.0, 1.0) == -10 - 41 + 66
-    assert target(paths._replace(mean=np.array([1.0, 2.0, 4.0, 8.0])), 0, 0.5) == 0.5 * (4 + 8)  # until the next review
+    assert value(paths, np.array([10.0]), 12.0, 0.0) == -10 - 41 + 66
+    # until the next review 4 + 8 are expected, and half a standard deviation of 3 is kept
+    paths = paths._replace(mean=np.array([1.0, 2.0, 4.0, 8.0]), spread=np.full(4, 3.0))
+    assert target(paths, 0, 0.5) == 4 + 8 + 1.5
+
+
+STORES = {
+    "lost": {}, "backlog": {"backlog": 60}, "order cost": {"order_cost": 40, "pack": 1, "min_order": 0},
+    "review": {"review": 3}, "shelf life": {"shelf_life": 4}, "last first": {"shelf_life": 4, "issue": "last"},
+    "free": {"order_cost": 0, "pack": 1, "min_order": 0, "max_order": None}, "smallest": {"order_cost": 0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("service", [0.0, 0.95])
+@pytest.mark.parametrize("name", STORES)
+def test_a_larger_stock_never_means_a_larger_order(name, service):
+    shop = STORE.replace(**{"review": 1, **STORES[name]})
+    orders = Rolling(shop, season=[0.5, 1, 1.5], supplier=Supplier(2), paths=64, service=service)
+    rng = np.random.default_rng(5)
+    for t in range(42):
+        orders.observe(rng.negative_binomial(3, 3 / (3 + 12 * (1 + (t > 20)))))
+    for under_way in ([], [(18, 1)], [(12, 2), (12, 1)], [(12, 5)]):
+        stocks = range(-30 if shop.backlog else 0, 300, 5)
+        found = [orders.order(stock, under_way).quantity for stock in stocks]
+        assert found == sorted(found, reverse=True), (under_way, found)
+        assert found[0] > 0
+        assert found[-1] == 0 or shop.shelf_life  # what is there may be too old when an order comes
 
 
 def test_between_reviews_nothing_is_ordered():

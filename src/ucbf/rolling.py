@@ -1,8 +1,11 @@
 """The order to place now: the best over sampled futures, when later orders follow a simple rule.
 
 Every candidate meets the same demands and the same lead times (common random numbers), so that candidates differ by
-the order alone. Later orders bring the stock projected at their arrival up to a multiple of the demand then expected;
-the multiple is chosen over the same paths. What is left after the last step is worth nothing.
+the order alone. Later orders bring the stock projected at their arrival up to the demand then expected and a safety
+stock: so many standard deviations of the demand until what is ordered next comes. How many is chosen over the same
+paths. What is left after the last step is worth its cost.
+
+A larger stock never means a larger order (:mod:`ucbf.kernels.rolling` says why).
 
 References
 ----------
@@ -14,36 +17,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ucbf.checks import numbers, real, whole
-from ucbf.kernels.rolling import Rollout, Terms, count_open, search
+from ucbf.kernels.rolling import Rollout, count_open, decide
+from ucbf.kernels.shelves import Terms
 from ucbf.laws.mixtures import LevelMixture
 from ucbf.suppliers import Belief, Supplier, believe
 from ucbf.systems.inventory import Inventory
 
 Floats = NDArray[np.float64]
 BEYOND = 3  # steps looked ahead after the one in which an order is promised
-EVERY = 4  # one path in so many is enough to choose the cover
-COVERS = tuple(round(0.4 + 0.2 * i, 1) for i in range(10))  # 0.4, 0.6, ..., 2.2
+EVERY = 4  # one path in so many is enough to choose the safety of later orders
+SAFETIES = tuple(-1.5 + 0.5 * i for i in range(13))  # -1.5, -1, ..., 4.5
 
 
 @dataclass(frozen=True)
 class Order:
-    """The quantity to order now, the cover that later orders had, and the mean reward over the paths."""
+    """The order to place now.
+
+    quantity  what to order
+    safety    standard deviations of demand that later orders keep as safety stock
+    lasts     share of the sampled steps, from the arrival of the order until the next one's, in which the stock lasts
+    """
 
     quantity: float
-    cover: float
-    value: float
+    safety: float
+    lasts: float
 
 
 def best_order(
     shelf: ArrayLike, quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: ArrayLike,
     hypothesis: ArrayLike, uniforms: ArrayLike, terms: Terms, *,
-    covers: Sequence[float] = COVERS, step: float = 0.25,
+    safeties: Sequence[float] = SAFETIES, step: float = 0.25,
 ) -> Order:  # fmt: skip
     """The order that earns most over N paths of n steps.
 
@@ -61,8 +71,8 @@ def best_order(
         [N] and [N, O + n] uniform draws, from which lead times are made.
     terms
         What is earned and paid, and which orders there are.
-    covers
-        Multiples tried for later orders.
+    safeties
+        Standard deviations tried for later orders.
     step
         First step of the search, as a share of the mean demand.
     """
@@ -76,22 +86,29 @@ def best_order(
     stock = np.atleast_1d(np.asarray(shelf, float))
     if len(stock) != max(terms.life, 1):
         raise ValueError(f"shelf has {len(stock)} entries; give {max(terms.life, 1)}: one for each step that it keeps")
-    r = rollout(stock, quantities, ages, belief, paths, told, draws, terms)
-    every = min(EVERY, len(paths))
-    first = max(terms.grain, step * float(r.mean[0]))
-    quantity, cover, value = search(r, np.asarray(covers, float), first, every)
-    return Order(float(quantity), float(cover), float(value))
+    r = rollout(quantities, ages, belief, paths, told, draws, terms)
+    every, first = min(EVERY, len(paths)), step * float(r.mean[0])
+    found = decide(r, stock, usual_safety(terms), np.asarray(safeties, float), first, every)
+    return Order(*map(float, found))
+
+
+def usual_safety(terms: Terms) -> float:
+    """The safety of a store whose missing demand waits and whose orders are free: by the critical ratio."""
+    missing = terms.price - terms.unit_cost + terms.penalty
+    kept = terms.holding * terms.review
+    ratio = missing / (missing + kept) if missing > 0 and kept > 0 else float(missing > 0)
+    return NormalDist().inv_cdf(min(max(ratio, 0.1), 0.9999))
 
 
 def rollout(
-    shelf: Floats, quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: Floats,
-    hypothesis: Floats, uniforms: Floats, terms: Terms,
+    quantities: Sequence[float], ages: Sequence[int], belief: Belief, demand: Floats, hypothesis: Floats,
+    uniforms: Floats, terms: Terms,
 ) -> Rollout:  # fmt: skip
     """The paths that :func:`best_order` searches over, with what is the same for every candidate."""
     n, lag, mean = demand.shape[1], int(belief.expected_lag() + 0.5), demand.mean(axis=0)
     dear = 2 * terms.order_cost * float(mean.mean()) / terms.holding if terms.holding > 0 else 0.0
+    until = [demand[:, j : j + lag + terms.review].sum(axis=1) for j in range(n)]
     r = Rollout(
-        shelf=shelf,
         quantities=np.asarray(quantities, float),
         ages=np.asarray(ages, np.int64),
         demand=demand,
@@ -100,6 +117,7 @@ def rollout(
         promised=belief.promised,
         arrivals=belief.arrivals(),
         mean=mean,
+        spread=np.std(until, axis=1),
         lag=lag,
         brought=np.empty((len(demand), n)),
         hoped=np.empty((len(demand), n, lag + 1)),
@@ -114,14 +132,16 @@ def plain_terms(profit: float, holding: float) -> Terms:
     """A store that earns so much with each unit sold, and pays for each unit left; what is left at the end is lost."""
     return Terms(
         price=real("profit", profit, 0), unit_cost=0.0, order_cost=0.0, holding=real("holding", holding, 0),
-        penalty=0.0, waste=0.0, left=0.0, grain=1.0, least=0.0, most=np.inf, review=1, since=0, life=0, lifo=0, waits=0,
+        penalty=0.0, waste=0.0, left=0.0, unit=1.0, grain=1.0, least=0.0, most=np.inf, review=1, since=0, life=0,
+        lifo=0, waits=0, service=0.0,
     )  # fmt: skip
 
 
-def terms_of(shop: Inventory, since: int = 0) -> Terms:
+def terms_of(shop: Inventory, since: int = 0, service: float = 0.0) -> Terms:
     """The terms of a preset. A unit left after the paths is worth what it cost, so that nobody sells out for the end.
 
     since: steps since the last one at which orders could be placed
+    service: share of the steps in which the stock is to last; 0: what earns most
     """
     if shop.fast_cost is not None or shop.price_breaks is not None or shop.storage:
         raise ValueError("rolling orders know one supplier, one unit cost and no storage; leave out the others")
@@ -134,6 +154,7 @@ def terms_of(shop: Inventory, since: int = 0) -> Terms:
         penalty=shop.penalty,
         waste=shop.waste,
         left=shop.unit_cost,
+        unit=shop.unit,
         grain=grain,
         least=shop.min_order,
         most=np.inf if shop.max_order is None else shop.max_order,
@@ -142,6 +163,7 @@ def terms_of(shop: Inventory, since: int = 0) -> Terms:
         life=shop.shelf_life or 0,
         lifo=int(shop.issue == "last"),
         waits=int(shop.backlog > 0),
+        service=service,
     )
 
 
@@ -166,6 +188,8 @@ class Rolling:
         How many futures are sampled.
     seed
         Of the draws.
+    service
+        The share of the steps in which the stock is to last, by the forecast; 0: order what earns most.
 
     Examples
     --------
@@ -186,6 +210,7 @@ class Rolling:
         first: int = 0,
         paths: int = 256,
         seed: int = 0,
+        service: float = 0.0,
     ) -> None:
         if not isinstance(shop, Inventory):
             raise TypeError(f"shop is {shop!r:.60}; give a ucbf.systems.Inventory")
@@ -196,6 +221,7 @@ class Rolling:
         self.supplier = Supplier(shop.lead_time, trust=1.0) if supplier is None else supplier
         self.levels, self.lags = LevelMixture(), list[int]()
         self.t = whole("first", first, 0)  # the step to come
+        self.service = real("service", service, 0, 1)
         self._first = self.t
         terms_of(shop)
 
@@ -209,7 +235,7 @@ class Rolling:
             drawn = self.forecast(1)[:, 0]
             above = drawn[drawn >= given]
             given = float(above.mean()) if len(above) else given
-        self.levels.add(given / self._factor(self.t))
+        self.levels.add(given, self._factor(self.t))
         self.lags.extend(whole("lag", lag, 0) for lag in lags)
         self.t += 1
 
@@ -224,9 +250,8 @@ class Rolling:
         """[paths, steps] sampled demands of the steps to come."""
         rng = np.random.default_rng([self.seed, self.t, 0])
         even = (np.arange(self.paths) + rng.random()) / self.paths
-        drawn = self.levels.paths(even, rng.standard_normal((self.paths, 2 + 2 * steps)))
-        moved: Floats = drawn * np.array([self._factor(self.t + k) for k in range(steps)])
-        return moved
+        factors = [self._factor(self.t + k) for k in range(steps)]
+        return self.levels.paths(even, rng.standard_normal((self.paths, 2 + 2 * steps)), factors)
 
     @property
     def look_ahead(self) -> int:
@@ -244,7 +269,7 @@ class Rolling:
         under_way
             (quantity, age) of every order that has not come: age 1 was placed the step before.
         """
-        terms, steps = terms_of(self.shop, (self.t - self._first) % self.shop.review), self.look_ahead
+        terms, steps = terms_of(self.shop, (self.t - self._first) % self.shop.review, self.service), self.look_ahead
         ages = [whole("age", age, 1) for _, age in under_way]
         belief = believe(self.supplier, self.lags, ages)
         waited = [(real("quantity", q, 0), age) for q, age in under_way if age <= self.supplier.n_lags]

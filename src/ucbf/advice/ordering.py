@@ -14,7 +14,7 @@ from ucbf.advice.judging import LEARNED, Rewards, compare
 from ucbf.checks import real
 from ucbf.data import Episodes
 from ucbf.data.cutting import require_known
-from ucbf.kernels.rolling import sized, step_value
+from ucbf.kernels.shelves import sized, step_value
 from ucbf.rolling import Rolling, terms_of
 from ucbf.run import Progress
 from ucbf.suppliers import Supplier

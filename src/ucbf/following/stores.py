@@ -14,7 +14,7 @@ from ucbf.files import write_whole
 from ucbf.following.calendar import Calendar
 from ucbf.following.model import sealed, unsealed
 from ucbf.journal import Journal
-from ucbf.kernels.rolling import sized
+from ucbf.kernels.shelves import sized
 from ucbf.rolling import Rolling, terms_of
 from ucbf.suppliers import Supplier
 from ucbf.systems.inventory import Inventory

@@ -1,4 +1,9 @@
-"""The order that is best over common random paths, later orders following the rule of projected stock."""
+"""The order to place now, over common random paths, when later orders follow the rule of projected stock.
+
+How often the stock is to last until the next order comes is decided at one usual stock: there the order is the one that
+earns most. At any other stock the order is the one with which the stock lasts in as many of the sampled steps. So a
+larger stock never means a larger order: on every path it leaves less to be ordered.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ucbf.kernels.jit import compiled, inner
+from ucbf.kernels.shelves import Terms, grow_old, serve, sized, smallest, step_value
 from ucbf.kernels.types import Floats, Ints
 
-
-class Terms(NamedTuple):
-    """What a store earns and pays, and which orders it may place. All but ``grain`` and ``most`` may be 0."""
-
-    price: float  # of a unit sold
-    unit_cost: float  # of a unit ordered
-    order_cost: float  # of an order
-    holding: float  # of a unit left at the end of a step
-    penalty: float  # of a unit missing at the end of a step
-    waste: float  # of a unit thrown away because of its age
-    left: float  # what a unit on the shelf or under way is worth after the last step
-    grain: float  # orders are multiples of it
-    least: float  # the smallest order
-    most: float  # the largest
-    review: int  # orders are placed at every so many steps
-    since: int  # steps since the last one at which they were: 0 if this is one
-    life: int  # steps in which a unit can be sold, that of its arrival included; 0: for ever
-    lifo: int  # 1: what came last is sold first
-    waits: int  # 1: customers wait for what is missing; 0: they do not
+HALVINGS = 8  # of the stocks between which an order begins to be worth its cost
 
 
 class Rollout(NamedTuple):
     """N paths of n steps, and what the rule that orders later knows."""
 
-    shelf: (
-        Floats  # [max(life, 1)] on the shelf now, by the steps it still keeps, the oldest first; may be owed: below 0
-    )
     quantities: Floats  # [O] of the open orders
     ages: Ints  # [O]
     demand: Floats  # [N, n]
@@ -44,68 +29,12 @@ class Rollout(NamedTuple):
     promised: int  # lead time
     arrivals: Floats  # [2, M + 1, M + 1] given kept, age, periods from now: the probability of coming then
     mean: Floats  # [n] expected demand
+    spread: Floats  # [n] standard deviation of the demand from a step until what is ordered at the next review comes
     lag: int  # the rule looks this far ahead
     brought: Floats  # [N, n] what open orders bring in each step
     hoped: Floats  # [N, n, lag + 1] what they are expected in step j to bring k steps later, if they have not come
-    batch: float  # and orders at least so much, where orders are dear
+    batch: float  # where orders are dear, they are no smaller
     terms: Terms
-
-
-@inner
-def sized(terms: Terms, quantity: float) -> float:
-    """The order nearest to what is wanted: none, or whole packs that are no less than the smallest order."""
-    packs: float = np.floor(max(quantity, 0.0) / terms.grain + 0.5)
-    fewest: float = np.ceil(terms.least / terms.grain - 1e-9)
-    if packs < fewest:
-        packs = fewest if quantity >= terms.least / 2 else 0.0
-    most: float = np.floor(terms.most / terms.grain + 1e-9)
-    return min(packs, most) * terms.grain
-
-
-@inner
-def serve(terms: Terms, shelf: Floats, demand: float) -> tuple[float, float]:
-    """Sell from the shelf, in place; what was sold, and what was missing, which is owed where customers wait."""
-    sold, last = 0.0, len(shelf) - 1
-    for i in range(len(shelf)):
-        k = last - i if terms.lifo else i
-        take = min(max(shelf[k], 0.0), demand - sold)
-        shelf[k] -= take
-        sold += take
-    missing = demand - sold
-    if terms.waits:
-        shelf[last] -= missing
-    return sold, missing
-
-
-@inner
-def grow_old(terms: Terms, shelf: Floats) -> float:
-    """One step passes; what is thrown away, where stock ages."""
-    if terms.life == 0:
-        return 0.0
-    thrown: float = shelf[0]
-    for k in range(len(shelf) - 1):
-        shelf[k] = shelf[k + 1]
-    shelf[len(shelf) - 1] = 0.0
-    return thrown
-
-
-@inner
-def step_value(terms: Terms, shelf: Floats, order: float, demand: float) -> float:
-    """What a step pays, after its arrivals came; the shelf moves on. An owed unit is paid for when it is asked for."""
-    sold, missing = serve(terms, shelf, demand)
-    owed = 0.0
-    if terms.waits:
-        sold = demand
-        for k in range(len(shelf)):
-            owed += max(-shelf[k], 0.0)
-        missing = owed
-    thrown, stock = grow_old(terms, shelf), 0.0
-    for k in range(len(shelf)):
-        stock += max(shelf[k], 0.0)
-    paid = terms.price * sold - terms.holding * stock - terms.penalty * missing - terms.waste * thrown
-    if order > 0:
-        paid -= terms.unit_cost * order + terms.order_cost
-    return paid
 
 
 @compiled
@@ -126,6 +55,9 @@ def count_open(r: Rollout) -> None:
                         r.hoped[i, j, k] += r.arrivals[r.kept[i], age, k] * r.quantities[o]
 
 
+# -- the rule that orders later -------------------------------------------------------------------------
+
+
 @inner
 def sold_off(r: Rollout, x: float, j: int) -> float:
     """What is left of x after the demand expected in step j: never below 0, where customers do not wait."""
@@ -134,12 +66,12 @@ def sold_off(r: Rollout, x: float, j: int) -> float:
 
 
 @inner
-def projected_now(r: Rollout, kept: int) -> float:
+def projected_now(r: Rollout, stock: float, kept: int) -> float:
     """The stock expected in step lag before its demand, if nothing is ordered now: van Jaarsveld and Arts (2024).
 
     Expected arrivals are added and expected demand is sold step by step.
     """
-    last, x = r.arrivals.shape[1] - 1, float(r.shelf.sum())
+    last, x = r.arrivals.shape[1] - 1, stock
     for k in range(r.lag + 1):
         for o in range(len(r.quantities)):
             if r.ages[o] <= last:
@@ -168,21 +100,33 @@ def projected(r: Rollout, i: int, j: int, stock: float, placed: Floats) -> float
 
 
 @inner
-def target(r: Rollout, j: int, cover: float) -> float:
-    """The stock wanted when an order of step j comes: a multiple of the demand until that of the next review does."""
-    wanted = 0.0
+def target(r: Rollout, j: int, safety: float) -> float:
+    """The stock wanted when an order of step j comes: the demand until that of the next review does, and safety."""
+    wanted: float = safety * r.spread[j]
     for k in range(j + r.lag, j + r.lag + r.terms.review):
         wanted += r.mean[k] if k < len(r.mean) else 0.0
-    return cover * wanted
+    return wanted
 
 
 @inner
-def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Floats, i: int) -> float:
-    """Reward of path i if ``first`` is ordered now and later stock is projected to cover · mean demand."""
+def by_rule(r: Rollout, stock: float, safety: float) -> float:
+    """What the rule would order now, in any quantity; 0 or less: nothing."""
+    share = r.kept.mean()
+    comes = share * r.arrivals[1, 0].sum() + (1 - share) * r.arrivals[0, 0].sum()
+    there = share * projected_now(r, stock, 1) + (1 - share) * projected_now(r, stock, 0)
+    short: float = (target(r, 0, safety) - there) / max(comes, 1e-9)
+    return short
+
+
+# -- what an order earns --------------------------------------------------------------------------------
+
+
+@inner
+def path_value(r: Rollout, start: Floats, first: float, safety: float, placed: Floats, shelf: Floats, i: int) -> float:
+    """Reward of path i from the shelf ``start`` if ``first`` is ordered now and later orders follow the rule."""
     n, n_open, total, terms, top = r.demand.shape[1], len(r.quantities), 0.0, r.terms, len(shelf) - 1
     comes = 1.0 if r.kept[i] else max(r.arrivals[0, 0].sum(), 1e-9)
-    for k in range(top + 1):
-        shelf[k] = r.shelf[k]
+    shelf[:] = start
     for j in range(n):
         order = 0.0
         if j == 0:
@@ -191,7 +135,7 @@ def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Fl
             stock = 0.0
             for k in range(top + 1):
                 stock += shelf[k]
-            short = (target(r, j, cover) - projected(r, i, j, stock, placed)) / comes
+            short = (target(r, j, safety) - projected(r, i, j, stock, placed)) / comes
             if short > 0:
                 order = sized(terms, max(short, r.batch))
         placed[j] = order
@@ -211,46 +155,168 @@ def path_value(r: Rollout, first: float, cover: float, placed: Floats, shelf: Fl
 
 
 @inner
-def value(r: Rollout, first: float, cover: float, every: int = 1) -> float:
+def value(r: Rollout, start: Floats, first: float, safety: float, every: int = 1) -> float:
     """Mean reward over the paths, or over one in ``every`` of them."""
-    placed, shelf, total, count = np.zeros(r.demand.shape[1]), np.zeros(len(r.shelf)), 0.0, 0
+    placed, shelf, total, count = np.zeros(r.demand.shape[1]), np.zeros(len(start)), 0.0, 0
     for i in range(every // 2, len(r.demand), every):
-        total += path_value(r, first, cover, placed, shelf, i)
+        total += path_value(r, start, first, safety, placed, shelf, i)
         count += 1
     return total / count
 
 
-@compiled
-def search(r: Rollout, covers: Floats, step: float, every: int) -> tuple[float, float, float]:
-    """The best first order, the cover it was found with, and its value.
+@inner
+def best_at(r: Rollout, start: Floats, safeties: Floats, step: float, every: int) -> tuple[float, float]:
+    """The order that earns most from this shelf, in any quantity, and the safety of later orders it was found with.
 
-    First the cover whose rule, used now as well, is best over one in ``every`` paths; then the order alone, over all,
-    in steps that shrink until they are below a pack, and none at all.
+    First the safety whose rule, used now as well, is best over one in ``every`` paths; then the order alone, over all,
+    in steps that shrink. Where an order costs something, it is the best of those above 0.
     """
-    terms, share = r.terms, r.kept.mean()
-    x = share * projected_now(r, 1) + (1 - share) * projected_now(r, 0)
-    comes = max(share * r.arrivals[1, 0].sum() + (1 - share) * r.arrivals[0, 0].sum(), 1e-9)
-    best, cover, most = 0.0, covers[0], -np.inf
-    for c in covers:
-        short = (target(r, 0, c) - x) / comes
-        first = sized(terms, max(short, r.batch)) if short > 0 and terms.since == 0 else 0.0
-        v = value(r, first, c, every)
+    unit, least = r.terms.unit, r.terms.unit if r.terms.order_cost > 0 else 0.0
+    stock, best, safety, most = start.sum(), 0.0, safeties[0], -np.inf
+    for s in safeties:
+        short = by_rule(r, stock, s)
+        first = max(short, r.batch) if short > 0 else least
+        v = value(r, start, first, s, every)
         if v > most:
-            best, cover, most = first, c, v
-    most = value(r, best, cover)
-    if terms.since != 0:
-        return 0.0, cover, most
-    while step >= terms.grain:
+            best, safety, most = first, s, v
+    best = np.floor(best / unit + 0.5) * unit
+    most = value(r, start, best, safety)
+    size = max(np.floor(step / unit), 1.0)
+    while size >= 1:
         moved = False
         for side in (-1.0, 1.0):
-            first = sized(terms, best + side * step)
+            first = max(best + side * size * unit, least)
             if first == best:
                 continue
-            v = value(r, first, cover)
+            v = value(r, start, first, safety)
             if v > most + 1e-9:
                 best, most, moved = first, v, True
                 break
         if not moved:
-            step /= 2.5
-    v = value(r, 0.0, cover)
-    return (0.0, cover, v) if v > most else (best, cover, most)
+            size = np.floor(size / 2)
+    return best, safety
+
+
+# -- how often the stock lasts --------------------------------------------------------------------------
+
+
+@inner
+def needs(r: Rollout, start: Floats, found: Floats) -> int:
+    """What must be ordered now for the stock to last through a step, in increasing order; the number of such steps.
+
+    The steps, on every path: from that in which the order comes, until the one before that of the next review does.
+    """
+    terms, n, n_open, count, top = r.terms, r.demand.shape[1], len(r.quantities), 0, len(start) - 1
+    shelf = np.zeros(top + 1)
+    for i in range(len(r.demand)):
+        comes = r.fates[i, n_open]
+        if comes < 0 or comes >= n:
+            continue
+        shelf[:] = start
+        for j in range(comes):
+            shelf[top] += r.brought[i, j]
+            serve(terms, shelf, r.demand[i, j])
+            grow_old(terms, shelf)
+        need = -shelf.sum()
+        for j in range(comes, min(comes + terms.review, n)):
+            need += r.demand[i, j] - r.brought[i, j]
+            found[count] = need
+            count += 1
+    found[:count].sort()
+    return count
+
+
+@inner
+def lasting(found: Floats, count: int, quantity: float) -> float:
+    """The share of the steps through which the stock lasts if so much is ordered."""
+    return float(np.searchsorted(found[:count], quantity + 1e-9, side="right") / max(count, 1))
+
+
+@inner
+def filled(shelf: Floats, stock: float) -> Floats:
+    """A shelf with so much on it, of the ages that this one has; all fresh if it is empty."""
+    there, out = shelf.sum(), np.zeros(len(shelf))
+    if there > 0 and stock >= 0:
+        out[:] = shelf * (stock / there)
+    else:
+        out[len(out) - 1] = stock
+    return out
+
+
+@inner
+def usual_stock(r: Rollout, safety: float) -> float:
+    """The stock at which the rule orders what is asked for between two reviews; none, if it orders less even then."""
+    between, most = 0.0, 2 * r.demand.max() * len(r.mean)
+    for k in range(r.lag, min(r.lag + r.terms.review, len(r.mean))):
+        between += r.mean[k]
+    low, high = (-most if r.terms.waits else 0.0), most
+    for _ in range(40):
+        middle = (low + high) / 2
+        if by_rule(r, middle, safety) >= between:
+            low = middle
+        else:
+            high = middle
+    return float(np.floor(low / r.terms.unit) * r.terms.unit)
+
+
+@compiled
+def decide(
+    r: Rollout, shelf: Floats, usual: float, safeties: Floats, step: float, every: int
+) -> tuple[float, float, float]:
+    """The order, the safety of later ones, and the share of steps through which the stock then lasts.
+
+    usual: the safety by which the usual stock is found
+    """
+    terms, here = r.terms, np.empty(len(r.demand) * r.terms.review)
+    count = needs(r, shelf, here)
+    if count == 0 or terms.since != 0:
+        return 0.0, usual, lasting(here, count, 0.0)
+    if terms.service > 0:
+        short = here[max(int(np.ceil(terms.service * count - 1e-9)) - 1, 0)]
+        order = sized(terms, max(short, r.batch), True) if short > 0 else 0.0
+        return order, usual, lasting(here, count, order)
+    start = filled(shelf, usual_stock(r, usual))
+    best, safety = best_at(r, start, safeties, step, every)
+    there = np.empty(len(here))
+    needs(r, start, there)
+    half = terms.unit / 2  # the middle one of those that are met by the same order
+    below, above = np.searchsorted(there[:count], best - half), np.searchsorted(there[:count], best + half)
+    rank = min(int(below + above) // 2, count - 1)
+    beyond = best - there[rank]
+    short = here[rank] + beyond
+    order = sized(terms, short)
+    if terms.order_cost > 0 or smallest(terms) > terms.unit:
+        order = 0.0
+        if short > 0 and is_worth_it(r, shelf, safety, rank, beyond):
+            order = max(sized(terms, short), smallest(terms))
+    return order, safety, lasting(here, count, order)
+
+
+@inner
+def is_worth_it(r: Rollout, shelf: Floats, safety: float, rank: int, beyond: float) -> bool:
+    """Whether the stock is below the one from which on an order is not worth its cost, found by halving."""
+    found, stock = np.empty(len(r.demand) * r.terms.review), shelf.sum()
+    high = 2 * r.demand.max() * len(r.mean)
+    low = -high if r.terms.waits else 0.0
+    if not pays(r, filled(shelf, low), safety, rank, beyond, found):
+        return False
+    for _ in range(HALVINGS):
+        if stock <= low or stock >= high:
+            break
+        middle = (low + high) / 2
+        if pays(r, filled(shelf, middle), safety, rank, beyond, found):
+            low = middle
+        else:
+            high = middle
+    return bool(stock < high)
+
+
+@inner
+def pays(r: Rollout, start: Floats, safety: float, rank: int, beyond: float, found: Floats) -> bool:
+    """Whether to order from this shelf earns more than to wait."""
+    needs(r, start, found)
+    short = found[rank] + beyond
+    if short <= 0:
+        return False
+    order = max(sized(r.terms, short), smallest(r.terms))
+    return value(r, start, order, safety) > value(r, start, 0.0, safety)

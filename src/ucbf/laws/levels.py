@@ -13,7 +13,8 @@ from ucbf.laws.base import Floats, Law
 from ucbf.laws.mixtures import LevelMixture, LevelSettings
 from ucbf.limits import MOST_SEEN, Limit, Limits
 
-LEARNED = ("mean", "behind", "scatter", "freedom", "weight", "highest")  # arrays of the mixture that learning changes
+# The arrays of the mixture that learning changes.
+LEARNED = ("mean", "behind", "scatter", "freedom", "zeros", "counted", "weight", "trust", "highest")
 LARGEST = 1e18  # of a sum of squares
 
 
@@ -76,7 +77,10 @@ class Levels(Law):
             "behind": Limit(0.5 if seen else 0, MOST_SEEN),
             "scatter": Limit(1e-300 if seen else 0, LARGEST),
             "freedom": Limit(1e-3, MOST_SEEN),
+            "zeros": Limit(0, MOST_SEEN),
+            "counted": Limit(0, MOST_SEEN),
             "weight": Limit(-LARGEST, LARGEST),
+            "trust": Limit(0, 1),
             "highest": Limit(0, LARGEST),
         }
 
