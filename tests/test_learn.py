@@ -137,7 +137,7 @@ def test_the_page_of_a_service_level_says_what_rewards_are(shop):
     done = run("inventory", "--demand", "demand.csv", "--config", "level.toml", "--out", "level", cwd=here)
     assert done.returncode == 0, done.stderr
     first = done.stdout.split("## Read this first")[1].split("##")[0]
-    assert "no stock-out in 75 % of the steps. It is aimed at by a cost of 1 for each unit left" in first
+    assert "no stock-out in 75 % of the steps. It stands for a cost of 1 for each unit left" in first
     assert "and of 3 for each that is missing, with price and unit cost 0." in first
     assert "in multiples of the cost of holding a unit for a step" in first
     assert "Assumed, because not given: storage 0." in first

@@ -8,7 +8,7 @@ import pytest
 import commands
 import ucbf
 from ucbf.advice import learn_orders, markdown, order_sections
-from ucbf.advice.ordering import _factors, _season, play
+from ucbf.advice.ordering import _factors, _Ours, _season, play
 from ucbf.data import Series, episodes
 
 SHOP = ucbf.systems.Inventory(price=7, unit_cost=3, order_cost=5, holding=0.5, penalty=2, lead_time=2, max_demand=90)
@@ -41,9 +41,26 @@ def test_days_of_a_store_by_hand():
     assert played.reward.tolist() == [-19, -21, 3.5, 16, -11.5]
     assert played.sold.tolist() == [0, 0, 3, 5, 1]
     assert played.left.tolist() == [0, 0, 1, 0, 3]
-    assert played.fill_rate == pytest.approx(9 / 13)
-    assert played.in_stock_rate == pytest.approx(2 / 5)
+    assert played.service.met == pytest.approx(9 / 13)
+    assert played.service.without_stock_out == pytest.approx(2 / 5)
     assert rule.told == [1, 2, 3, 6, 1]
+
+
+def test_what_is_in_stock_and_under_way_at_the_end_of_an_episode_counts_at_its_cost():
+    # The days of above, and a sixth with nothing asked for: 4 more come, 7 are left: -17 - 3.5 = -20.5. Episodes of
+    # three days: at the end of the first 1 is in stock and 8 are under way: -19 - 21 + 3.5 + 3 * 9 = -9.5; at the end
+    # of the second 7 and 8: 16 - 11.5 - 20.5 + 3 * (15 - 9) = 2.
+    played = play(SHOP, np.array([1.0, 2, 3, 6, 1, 0]), 0, Always(4.0))
+    assert played.worth.tolist() == [0, 12, 24, 27, 24, 33, 45]
+    assert played.earned(3).tolist() == [-9.5, 2]
+    assert played.after(3).earned(3).tolist() == [2]
+    # An order earns nothing by itself: what is not sold is paid for once, whichever episode it is ordered in.
+    assert play(SHOP.replace(order_cost=0, holding=0, penalty=0), np.zeros(6), 0, Always(4.0)).earned(3).tolist() == [
+        0,
+        0,
+    ]
+    # Owed units are to be bought yet: 3 are owed after the first day, and 4 under way.
+    assert play(SHOP.replace(backlog=9), np.array([3.0]), 0, Always(4.0)).worth.tolist() == [0, 3]
 
 
 def test_orders_are_placed_at_reviews_only():
@@ -129,6 +146,39 @@ def test_one_command(tmp_path):
     kept = json.loads((tmp_path / "out" / "store.json").read_text())
     assert kept["parameters"]["lead_time"] == 3
     assert len(kept["demands"]) == 196
+
+
+def test_the_service_that_is_asked_for_is_delivered_on_what_it_is_learned_from():
+    # The spread of demand grows with its weekday more than the forecast knows, so that the aim must be another.
+    rng, days = np.random.default_rng(8), np.arange(280)
+    demand = np.where(days % 7 == 5, rng.choice([0, 80], 280), 20)
+    shop = SHOP.replace(price=0, unit_cost=0, order_cost=0, holding=1, penalty=19, pack=4)
+    found = {asked: learn_orders(shop, weeks(demand), service=asked) for asked in (0.5, 0.95)}
+    assert all(0 < aim < 1 for each in found.values() for aim in each.aims)
+    for asked, each in found.items():
+        rolling = ucbf.Rolling(shop, season=each.season, service=each.aims[1])
+        for amount in demand[:28]:
+            rolling.observe(amount)
+        came = play(shop, demand[28:], 28, _Ours(rolling)).after(3).service.without_stock_out
+        assert asked <= came < asked + 0.05
+        assert each.order(0) == each.rolling.order(0).quantity
+    assert found[0.95].order(0) > found[0.5].order(0)
+    text = markdown(order_sections(found[0.95]))
+    assert "it lasted in 95.0% of the steps of the series" in text
+    assert learn_orders(shop, weeks(demand)).aims == (0, 0)
+
+
+def test_a_service_that_was_missed_in_the_weeks_that_followed_stands_at_the_top(tmp_path):
+    # For twenty weeks 20 are asked for a day; on one day in three of the last ten 60.
+    days = np.datetime64("2024-01-01") + np.arange(210)
+    demand = np.where((np.arange(210) >= 147) & (np.arange(210) % 3 == 0), 60, 20 + np.arange(210) % 5)
+    (tmp_path / "d.csv").write_text("date,units\n" + "".join(f"{d},{x}\n" for d, x in zip(days, demand, strict=True)))
+    flags = ["--demand", "d.csv", "--lead-time", "2", "--service-level", "0.95", "--no-pictures", "--out", "shop"]
+    page = commands.ucbf("learn", "inventory", *flags, cwd=tmp_path).stdout
+    first = page.split("Read this first")[1]
+    assert "Asked for was no stock-out in 95.0% of the steps; in the episodes that followed it was" in first
+    kept = json.loads((tmp_path / "shop" / "store.json").read_text())
+    assert 0.5 < kept["service"] < 1
 
 
 def test_wrong_arguments_are_refused():

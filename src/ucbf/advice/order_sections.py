@@ -102,11 +102,12 @@ def _worth(advice: OrderAdvice) -> tuple[Line, ...]:
         return (Line("", "Not judged: all episodes were learned from."),)
     ours = advice.played[LEARNED]
     return (
-        Line("Came of it", f"{show_number(float(advice.rewards[LEARNED].mean()))} an episode in those that followed."),
         Line(
-            "Service",
-            f"{ours.fill_rate:.1%} of the demand was met at once; in {ours.in_stock_rate:.1%} of the steps all of it.",
+            "Came of it",
+            f"{show_number(advice.value)} an episode in those that followed. What is in stock and under way at the end "
+            "of an episode counts at its cost.",
         ),
+        Line("Service", str(ours.service)),
         Line("On the shelf", f"{show_number(float(ours.left.mean()))} at the end of a step, on average."),
         Line("Proved", "nothing: demand may drift, and orders are decided over sampled futures."),
     )
@@ -130,6 +131,16 @@ def _assumptions(advice: OrderAdvice) -> tuple[Line, ...]:
                 "",
                 f"{used}: the mean error of a step, predicted from the episodes before it, is {with_season:.4g} with "
                 f"factors for the steps and {without:.4g} without.",
+            )
+        )
+    if advice.asked:
+        judged, now = (f"{aim:.1%}" for aim in advice.aims)
+        said.append(
+            Line(
+                "Service level",
+                f"each order is one with which the stock lasts in {now} of the sampled steps until the next one comes: "
+                f"aimed at so, it lasted in {advice.asked:.1%} of the steps of the series."
+                + (f" What was judged aimed at {judged}, by the episodes before." if advice.played else ""),
             )
         )
     promise = show_count(advice.shop.lead_time, "step")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.advice.judging import LEARNED, Rewards, compare
+from ucbf.advice.service import Service, service_of
 from ucbf.checks import real
 from ucbf.data import Episodes
 from ucbf.data.cutting import require_known
@@ -26,6 +28,8 @@ MOST_LEAD_TIME = 60  # steps
 MOST_PLAYED = 1500  # steps of the test episodes
 FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
 SHRUNK = 4.0  # episodes that "no season" is worth
+LEAST_AIM, MOST_AIM = -1.0, 2.0  # standard deviations that a service is aimed below or above what is asked for
+HALVINGS = 6  # of the range between them
 
 
 class Rule(Protocol):
@@ -47,16 +51,22 @@ class Played:
     sold: Floats  # [T]
     orders: Floats  # [T]
     left: Floats  # [T] on the shelf at the end of each step
+    worth: Floats  # [T + 1] before the first step and after each: what is on the shelf and under way, at cost
+
+    def after(self, steps: int) -> Played:
+        """The same without the first steps."""
+        parts = (part[steps:] for part in (self.reward, self.demand, self.sold, self.orders, self.left, self.worth))
+        return Played(*parts)
+
+    def earned(self, horizon: int) -> Floats:
+        """[K] the reward of every episode of so many steps, and how much more is there at its end, at cost."""
+        earned: Floats = self.reward.reshape(-1, horizon).sum(axis=1) + np.diff(self.worth[::horizon])
+        return earned
 
     @property
-    def fill_rate(self) -> float:
-        """The share of the demand that was met at once."""
-        return float(self.sold.sum() / self.demand.sum()) if self.demand.sum() else 1.0
-
-    @property
-    def in_stock_rate(self) -> float:
-        """The share of the steps in which all that was asked for was there."""
-        return float((self.sold >= self.demand - 1e-9).mean()) if len(self.demand) else 1.0
+    def service(self) -> Service:
+        """How the demand was met."""
+        return service_of(self.demand, self.sold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +82,8 @@ class OrderAdvice:
     demands: Floats = field(repr=False)  # of the whole series, from the first episode on
     rolling: Rolling = field(repr=False)  # has seen them
     played: dict[str, Played] = field(repr=False)  # by policy, in the test episodes
+    asked: float = 0.0  # the share of the steps in which the stock is to last; 0: what earns most is ordered
+    aims: tuple[float, float] = (0.0, 0.0)  # the share of the sampled steps aimed at for it: as judged, and now
 
     @property
     def preset(self) -> Inventory:
@@ -92,7 +104,12 @@ class OrderAdvice:
     def rewards(self) -> Rewards:
         """By policy: [K] of the test episodes."""
         H = self.training.values.shape[1]
-        return {name: played.reward.reshape(-1, H).sum(axis=1) for name, played in self.played.items()}
+        return {name: played.earned(H) for name, played in self.played.items()}
+
+    @property
+    def service(self) -> Service | None:
+        """How the demand was met in the test episodes; None if there are none."""
+        return self.played[LEARNED].service if self.played else None
 
     def comparison(self) -> list[dict[str, Any]]:
         """A row for each policy: its mean reward in an episode, and how much more the learned one gets, with 95 %."""
@@ -117,6 +134,7 @@ def learn_orders(
     episodes: Episodes,
     train: float = 0.7,
     supplier: Supplier | None = None,
+    service: float = 0.0,
     progress: Progress | None = None,
 ) -> OrderAdvice:
     """Order for a store whose orders take time, whose stock ages or that is reviewed now and then, demand as it comes.
@@ -137,6 +155,9 @@ def learn_orders(
     supplier
         What is believed of lead times; None: that the promise is kept while it is judged, and after the series what
         :class:`ucbf.suppliers.Supplier` believes of it.
+    service
+        The share of the steps in which the stock is to last. What is aimed at over the sampled futures is chosen so
+        that it did in the episodes that were learned from. 0: order what earns most.
     progress
         Called with (steps of work done, steps of work).
     """
@@ -144,6 +165,7 @@ def learn_orders(
         raise TypeError(f"shop is {shop!r:.60}; give a ucbf.systems.Inventory")
     require_known(episodes)
     real("train", train, 0, 1, open_low=True)
+    real("service", service, 0, 1)
     if shop.lead_time > MOST_LEAD_TIME:
         raise ValueError(
             f"lead_time is {shop.lead_time}; rolling orders look at most {MOST_LEAD_TIME} steps ahead: cut the series "
@@ -153,18 +175,22 @@ def learn_orders(
     H = episodes.values.shape[1]
     test = after.part(0, min(len(after), max(MOST_PLAYED // H, 1)))
     season, _ = _season(_usual(training))
-    rolling = Rolling(shop, season=season, supplier=supplier)
-    for demand in training.values.ravel():
-        rolling.observe(demand)
     before, demands = training.values.ravel(), test.values.ravel()
+    aim = aimed_at(shop, season, before, H, service) if service and len(demands) else 0.0
+    # The shelf fills in the last episodes before those that judge.
+    lead = H * min(-(-(shop.lead_time + shop.review) // H), len(training) - 1)
+    first, played_on = len(before) - lead, np.append(before[len(before) - lead :], demands)
+    rolling = Rolling(shop, season=season, supplier=supplier, service=aim)
+    for demand in before[:first]:
+        rolling.observe(demand)
     factors = np.ones(H) if season is None else season
     rules: dict[str, Rule] = {
         LEARNED: _Ours(rolling),
-        "base-stock": _UpTo(shop, before, factors, _best_cover(shop, before, factors)),
-        "certainty-equivalent": _UpTo(shop, before, factors, 1.0),
-        "order what was sold": _WhatWasSold(before),
+        "base-stock": _UpTo(shop, before[:first], factors, _best_cover(shop, before, factors)),
+        "certainty-equivalent": _UpTo(shop, before[:first], factors, 1.0),
+        "order what was sold": _WhatWasSold(before[:first]),
     }
-    total, done = len(demands) * len(rules), 0
+    total, done = len(played_on) * len(rules), 0
 
     def count() -> None:
         nonlocal done
@@ -172,17 +198,47 @@ def learn_orders(
         if progress is not None:
             progress(done, total)
 
-    played = {name: play(shop, demands, len(before), rule, count) for name, rule in rules.items()}
-    if not len(demands):
-        played = {}
+    played = {}
+    if len(demands):
+        played = {name: play(shop, played_on, first, rule, count).after(lead) for name, rule in rules.items()}
     tail = episodes.series.values[episodes.begin + episodes.values.size :]  # after the last whole episode
     rest = np.concatenate([after.values[len(test) :].ravel(), tail])
     whole_series = np.concatenate([before, demands, rest])
     season, scores = _season(_usual(episodes))
-    rolling = Rolling(shop, season=season, supplier=Supplier(shop.lead_time) if supplier is None else supplier)
+    aims = aim, aimed_at(shop, season, whole_series, H, service) if service else 0.0
+    supplier = Supplier(shop.lead_time) if supplier is None else supplier
+    rolling = Rolling(shop, season=season, supplier=supplier, service=aims[1])
     for demand in whole_series:
         rolling.observe(demand)
-    return OrderAdvice(shop, training, test, episodes, season, scores, whole_series, rolling, played)
+    return OrderAdvice(
+        shop, training, test, episodes, season, scores, whole_series, rolling, played, service, aims
+    )  # fmt: skip
+
+
+def aimed_at(shop: Inventory, season: Floats | None, past: Floats, horizon: int, service: float) -> float:
+    """The share of the sampled steps to aim at, so that in the past the stock lasted in so many steps as asked for.
+
+    The least that did, between bounds; orders come when promised. The first four episodes are only learned from.
+    """
+    normal, skipped = NormalDist(), shop.lead_time + shop.review
+    begin = max(min(4 * horizon, len(past) // 2), len(past) - MOST_PLAYED)
+    if len(past) - begin <= skipped:
+        return service
+
+    def aim(moved: float) -> float:
+        return normal.cdf(normal.inv_cdf(min(max(service, 1e-6), 1 - 1e-6)) + moved)
+
+    def lasted(moved: float) -> float:
+        rolling = Rolling(shop, season=season, service=aim(moved))
+        for demand in past[:begin]:
+            rolling.observe(demand)
+        return play(shop, past[begin:], begin, _Ours(rolling)).after(skipped).service.without_stock_out
+
+    low, high = LEAST_AIM, MOST_AIM
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if lasted(middle) >= service else (middle, high)
+    return aim(high)
 
 
 def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callable[[], object] = lambda: None) -> Played:
@@ -192,7 +248,7 @@ def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callabl
     """
     terms = terms_of(shop)
     shelf, under_way = np.zeros(max(terms.life, 1)), dict[int, float]()
-    out = np.zeros((4, len(demands)))
+    out, worth = np.zeros((4, len(demands))), np.zeros(len(demands) + 1)
     for i, demand in enumerate(demands):
         t = first + i
         can = t % shop.review == 0
@@ -204,9 +260,10 @@ def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callabl
         there = float(np.maximum(shelf, 0).sum())
         out[0, i] = step_value(terms, shelf, order, float(demand))
         out[1:, i] = min(there, demand), order, np.maximum(shelf, 0).sum()
+        worth[i + 1] = shop.unit_cost * (shelf.sum() + sum(under_way.values()))  # below 0: owed
         rule.seen(float(demand))
         done()
-    return Played(out[0], np.asarray(demands, float), out[1], out[2], out[3])
+    return Played(out[0], np.asarray(demands, float), out[1], out[2], out[3], worth)
 
 
 # -- the season -----------------------------------------------------------------------------------------
@@ -305,6 +362,6 @@ def _best_cover(shop: Inventory, past: Floats, factors: Floats) -> float:
     first = len(past) - len(played)
 
     def earned(cover: float) -> float:
-        return float(play(shop, played, first, _UpTo(shop, past[:first], factors, cover)).reward.sum())
+        return float(play(shop, played, first, _UpTo(shop, past[:first], factors, cover)).earned(len(played))[0])
 
     return float(max(COVERS, key=earned))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ucbf.advice import Advice, Remark
+from ucbf.advice import Advice, OrderAdvice, Remark
 from ucbf.errors import UserError
 from ucbf.systems import Inventory
 
@@ -40,7 +40,7 @@ def inventory_costs(given: dict[str, Any], service_level: float | None) -> tuple
     return {**given, **costs}, (
         Remark(
             f"A service level was given instead of prices: no stock-out in {100 * service_level:g} % of the steps"
-            f"{' between orders' if given.get('review', 1) > 1 else ''}. It is aimed at by a cost of "
+            f"{' between orders' if given.get('review', 1) > 1 else ''}. It stands for a cost of "
             f"{costs['holding']:g} for each unit left at the end of a step and of {costs['penalty']:.4g} for each that "
             f"is missing, with price and unit cost 0. Rewards here are such costs{units}, and no profits.",
             True,
@@ -48,7 +48,7 @@ def inventory_costs(given: dict[str, Any], service_level: float | None) -> tuple
     )
 
 
-def service_remarks(found: Advice, wanted: float | None) -> tuple[Remark, ...]:
+def service_remarks(found: Advice | OrderAdvice, wanted: float | None) -> tuple[Remark, ...]:
     """A caveat where the service level that was asked for was missed in the episodes that followed."""
     came = found.service
     if wanted is None or came is None:

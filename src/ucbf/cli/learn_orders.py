@@ -61,6 +61,7 @@ def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:
         calendar=calendar_of(found.training, time_zone),
         demands=tuple(found.demands.tolist()),
         source=series.source,
+        service=found.aims[1],
     )
 
 

@@ -114,9 +114,14 @@ class Task:
                     "its own; leave it out"
                 )
         found = advice.learn_orders(
-            _counted_in_ones(shop, episodes, self.given), episodes, reading.train, progress=progress
+            _counted_in_ones(shop, episodes, self.given),
+            episodes,
+            reading.train,
+            service=self.service_level or 0.0,
+            progress=progress,
         )
-        return Learned(found, advice.order_sections(found, set(self.given), (*remarks, *self.remarks)))
+        remarks = (*service_remarks(found, self.service_level), *remarks, *self.remarks)
+        return Learned(found, advice.order_sections(found, set(self.given), remarks))
 
     def _uncensored(self, source: Any, episodes: data.Episodes) -> tuple[data.Episodes, tuple[advice.Remark, ...]]:
         """The episodes with amounts drawn where the shelf was empty or a step is missing, and what the page says."""

@@ -20,7 +20,7 @@ from ucbf.suppliers import Supplier
 from ucbf.systems.inventory import Inventory
 
 FAR = 3.0  # times the largest demand that was seen: a slip of the pen
-NAME, FORMAT, VERSION = "store.json", "ucbf store", 1
+NAME, FORMAT, VERSION = "store.json", "ucbf store", 2
 Pairs = list[tuple[float, int]]  # quantity and age of orders under way
 
 
@@ -33,6 +33,7 @@ class StoreFile:
     calendar: Calendar
     demands: tuple[float, ...]  # of the series, from the first episode on
     source: str
+    service: float = 0.0  # the share of the sampled steps in which the stock is to last; 0: what earns most is ordered
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def read_store(folder: Path) -> StoreFile:
         told: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content["calendar"].items()}
         season = None if content["season"] is None else tuple(content["season"])
         demands = tuple(map(float, content["demands"]))
-        return StoreFile(content["parameters"], season, Calendar(**told), demands, content["source"])
+        calendar, service = Calendar(**told), float(content["service"])
+        return StoreFile(content["parameters"], season, calendar, demands, content["source"], service)
     except FileNotFoundError:
         raise UserError(f"{folder} holds no store (no {NAME}); give the folder that ucbf learn wrote") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -158,7 +160,7 @@ class StoreFollower:
         What comes is taken from the oldest order that is under way; its age is its lead time.
         """
         supplier = Supplier(self.shop.lead_time)
-        rolling = Rolling(self.shop, season=self.store.season, supplier=supplier)
+        rolling = Rolling(self.shop, season=self.store.season, supplier=supplier, service=self.store.service)
         for demand in self.store.demands:
             rolling.observe(demand)
         under_way: list[tuple[float, int]] = []  # quantity, and the number of the step in which it was ordered
