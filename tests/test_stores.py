@@ -8,7 +8,8 @@ import pytest
 import commands
 import ucbf
 from ucbf.errors import UserError
-from ucbf.following.stores import StoreFollower, StoreStep
+from ucbf.following.store_steps import StoreStep, Told, step_of
+from ucbf.following.stores import StoreFollower
 from ucbf.rolling import Rolling
 from ucbf.suppliers import Supplier
 
@@ -105,7 +106,14 @@ def test_bad_input_is_refused_before_anything_is_written(folder):
     for flags, said in (
         (["--demand", "-3"], "demand is -3"),
         (["--demand", "500"], "demand is 500, and the largest so far "),
-        ([], "--demand not given"),
+        ([], "demand not given"),
+        (["--stock", "3", "--left", "4"], "4 were left, and no more than 3 were there"),
+        (["--demand", "3", "--cancelled", "-1"], "cancelled is -1"),
+        (["--demand", "3", "--date", "2024-03-12", "--correct"], "is not in the journal, so that there is nothing to"),
+        (["--demand", "3", "--date", "2024-05-12"], "62 days would be missing between them"),
+        (["--remove"], "say which is to be taken out"),
+        (["--remove", "--date", "2024-03-12"], "there is nothing to take out"),
+        (["--demand", "3", "--forecast", "f.csv"], "no forecast, prices or promotions are taken"),
         (["--demand", "3", "--date", "2024-01-05"], "is in the series that was learned from"),
         (["--demand", "3", "--date", "yesterday"], "not a date that is understood"),
     ):
@@ -158,3 +166,77 @@ def test_the_page_and_the_morning_say_the_same(folder):
     for demand in store.store.demands:
         store_with_trust.observe(demand)
     assert store_with_trust.order(stock).quantity == order
+
+
+def test_the_rest_of_a_short_delivery_is_cancelled_by_hand(folder):
+    store = StoreFollower(folder)
+    store.observe(StoreStep(demand=20, order=155), date="2024-03-11")
+    store.observe(StoreStep(demand=20, order=40), date="2024-03-12")
+    store.observe(StoreStep(demand=20, received=150), date="2024-03-13")
+    assert store.act(90).under_way == [(5, 3), (40, 2)]
+    assert "observe --cancelled" in str(store.act(90))
+    said = observe(folder, "--demand", "21", "--cancelled", "5", "--received", "0").stdout
+    assert "demand 21, order 0, received 0, cancelled 5" in said
+    assert store.act(70).under_way == [(40, 3)]
+    assert store.status()["lead times seen"] == {"2": 1}  # the day on which the 150 came, not that of the cancelling
+    # what nothing came of says nothing of lead times
+    assert "2 were cancelled that were not under way" in observe(folder, "--demand", "19", "--cancelled", "42").stdout
+    assert store.act(70).under_way == []
+    assert store.status()["lead times seen"] == {"2": 1}
+
+
+def test_stock_and_left_tell_the_demand():
+    shop = ucbf.systems.Inventory(lead_time=2)
+    assert step_of(shop, stock=30, received=12, left=25) == (StoreStep(17.0, 0.0, 12.0), "")
+    # nothing is left: 42 were sold, and more may have been asked for
+    assert step_of(shop, stock=30, received=12, left=0)[0] == StoreStep(42.0, 0.0, 12.0, True)
+    assert step_of(shop.replace(backlog=50), stock=30, left=-6)[0] == StoreStep(36.0)
+    # what is told of both is compared, and the demand counts
+    assert step_of(shop, demand=20, stock=30, left=10) == (StoreStep(20.0), "")
+    assert step_of(shop, demand=40, stock=30, left=0) == (StoreStep(40.0), "")
+    found, note = step_of(shop, demand=20, stock=30, left=9)
+    assert found == StoreStep(20.0)
+    assert "9 were left, where stock, received and demand leave 10" in note
+    with pytest.raises(UserError, match="where stock ages; give --demand"):
+        step_of(shop.replace(shelf_life=3), stock=30, left=9)
+    with pytest.raises(ValueError, match="stock is -3"):
+        step_of(shop, stock=-3, left=0)
+
+
+def test_a_file_of_steps_and_one_of_stocks(folder):
+    here = folder.parent
+    rows = ["date,demand,order,received,sold_out,stock,left", "2024-03-11,20,30,,,,", "2024-03-12,,10,,,25,7",
+            "2024-03-13,19,0,30,1,,", "2024-03-14,22,,4,,,"]  # fmt: skip
+    (here / "steps.csv").write_text("\n".join(rows) + "\n")
+    said = observe(folder, "--file", here / "steps.csv").stdout.splitlines()
+    assert said[0] == "2024-03-11: taken in, demand 20, order 30, received 0"
+    assert said[1] == "2024-03-12: taken in, demand 18, order 10, received 0"
+    assert said[2] == "2024-03-13: taken in, sold (sold out) 19, order 0, received 30"
+    assert StoreFollower(folder).act(15).under_way == [(6, 3)]
+    before = (folder / "journal.jsonl").read_bytes()
+    assert "2024-03-13: already there" in observe(folder, "--file", here / "steps.csv").stdout
+    assert (folder / "journal.jsonl").read_bytes() == before
+    # all or none: the third row is refused, and nothing of the file is kept
+    (here / "more.csv").write_text("date,demand\n2024-03-15,20\n2024-03-16,20\n2024-03-11,99\n")
+    refused = observe(folder, "--file", here / "more.csv", check=False)
+    assert refused.returncode == 2
+    assert "more.csv, row 4: 2024-03-11 was taken in with demand 20" in refused.stderr
+    (here / "odd.csv").write_text("date,demand,sold_out\n2024-03-15,20,7\n")
+    assert "row 2: sold_out is 7; write 1" in observe(folder, "--file", here / "odd.csv", check=False).stderr
+    assert (folder / "journal.jsonl").read_bytes() == before
+    (here / "stock.csv").write_text("date,stock\n2024-03-15,12\n2024-03-16,3\n")
+    found = json.loads(commands.ucbf("act", folder, "--stock-file", here / "stock.csv", "--json").stdout)["advice"]
+    store = StoreFollower(folder)
+    assert [each["order"] for each in found] == [store.act(12).order, store.act(3, date="2024-03-16").order]
+    both = commands.ucbf("act", folder, "--stock", "3", "--stock-file", here / "stock.csv", check=False)
+    assert "and not both" in both.stderr
+
+
+def test_a_step_that_was_taken_in_by_mistake_is_taken_out(folder):
+    store = StoreFollower(folder)
+    store.observe_all([Told(StoreStep(20, 30), "2024-03-11"), Told(StoreStep(20), "2024-03-12")])
+    before = store.act(15).under_way
+    observe(folder, "--demand", "20", "--order", "15", "--date", "2024-03-18")
+    assert "2024-03-18: taken out" in observe(folder, "--remove", "--date", "2024-03-18").stdout
+    assert store.act(15).under_way == before
+    assert "taken in" in observe(folder, "--demand", "20", "--date", "2024-03-18").stdout

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ucbf.cli.beforehand import Beforehand
 from ucbf.cli.flags import read_whole
+from ucbf.cli.output import show
 from ucbf.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def observe(
     date_format: str | None = None,
     beforehand: Beforehand = NOTHING,
     received: float | None = None,
+    cancelled: float | None = None,
     sold_out: Annotated[bool, Parameter(negative=())] = False,
     unusual: Annotated[bool, Parameter(negative=())] = False,
     correct: Annotated[bool, Parameter(negative=())] = False,
@@ -76,7 +78,9 @@ def observe(
         How dates are written, in --date and in files, such as %d.%m.%Y; found by itself if not given.
     received
         What came of orders, where orders take time (ucbf learn inventory --lead-time). There the amount and what was
-        ordered are enough.
+        ordered are enough; the amount may be left out where --stock (before what came) and --left tell it.
+    cancelled
+        There: what was under way and will not come, such as the rest of a short delivery.
     sold_out
         There: the amount is what was sold, and more was asked for.
     unusual
@@ -91,12 +95,18 @@ def observe(
     """
     date = _read_date(date, date_format)
     if is_store(folder):
-        if file is not None or state is not None or next_state is not None or remove or beforehand.is_given:
-            raise UserError("where orders take time, give --demand, --order and --received, one step at a time")
-        _observe_store(folder, amount, action, received, date, step, (sold_out, unusual, correct), json)
+        from ucbf.cli import store_mornings
+
+        if beforehand.is_given:
+            raise UserError("where orders take time, no forecast, prices or promotions are taken; leave them out")
+        amounts = {"demand": amount, "order": action, "received": received, "cancelled": cancelled}
+        single = {**amounts, "stock": state, "left": next_state, "sold_out": sold_out or None}
+        store_mornings.observe(
+            folder, single, file, (date, step, date_format), store_mornings.Marks(unusual, correct, remove), json
+        )
         return
-    if received is not None or sold_out:
-        raise UserError("--received and --sold-out are for stores whose orders take time; leave them out")
+    if received is not None or cancelled is not None or sold_out:
+        raise UserError("--received, --cancelled and --sold-out are for stores whose orders take time; leave them out")
     from ucbf.following import read_happened
 
     follower = _follower(folder)
@@ -118,7 +128,7 @@ def observe(
                 taken = follower.observe_all(steps, correct, known, unusual)
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
-    _show(taken, taken.as_dict(), json)
+    show(taken, taken.as_dict(), json)
 
 
 def _check_single(given: dict[str, float | None], preset: Preset) -> None:
@@ -192,9 +202,9 @@ def act(
     if is_store(folder):
         if beforehand.is_given:
             raise UserError("where orders take time, no forecast, prices or promotions are taken; leave them out")
-        if state is None:
-            raise UserError("where orders take time, give what is in stock (--stock), not a file of it")
-        _act_in_store(folder, state, date, step, json)
+        from ucbf.cli import store_mornings
+
+        store_mornings.act(folder, state, state_file, (date, step, date_format), json)
         return
     follower = _follower(folder)
     if (state is None) == (state_file is None):
@@ -210,7 +220,7 @@ def act(
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
     plain = [asdict(each) for each in found]
-    _show("\n".join(map(str, found)), plain[0] if state_file is None else {"advice": plain}, json)
+    show("\n".join(map(str, found)), plain[0] if state_file is None else {"advice": plain}, json)
 
 
 def is_store(folder: Path) -> bool:
@@ -218,51 +228,15 @@ def is_store(folder: Path) -> bool:
     return (folder / "store.json").is_file()
 
 
-def _observe_store(
-    folder: Path,
-    demand: float | None,
-    order: float | None,
-    received: float | None,
-    date: str | None,
-    step: int | None,
-    marks: tuple[bool, bool, bool],
-    json: bool,
-) -> None:
-    from ucbf.following.stores import StoreFollower, StoreStep
-
-    if demand is None:
-        raise UserError("--demand not given; give what was asked for, or what was sold (--sold-out)")
-    sold_out, unusual, correct = marks
-    happened = StoreStep(demand, order or 0.0, received or 0.0, sold_out)
-    try:
-        said = StoreFollower(folder).observe(happened, date, step, correct, unusual)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
-    _show(said, {"taken_in": said}, json)
-
-
-def _act_in_store(folder: Path, stock: float, date: str | None, step: int | None, json: bool) -> None:
-    from dataclasses import asdict
-
-    from ucbf.following.stores import StoreFollower
-
-    try:
-        found = StoreFollower(folder).act(stock, date, step)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
-    _show(found, asdict(found), json)
-
-
 def show_status(folder: Path, json: bool) -> None:
     """How things stand in a folder that ucbf learn wrote."""
     if is_store(folder):
-        from ucbf.following.stores import StoreFollower
+        from ucbf.cli import store_mornings
 
-        told = StoreFollower(folder).status()
-        _show("\n".join(f"{name}: {_plain(value)}" for name, value in told.items()), told, json)
+        store_mornings.status(folder, json)
         return
     found = _follower(folder).status()
-    _show(found, found.as_dict(), json)
+    show(found, found.as_dict(), json)
 
 
 def _follower(folder: Path) -> Follower:
@@ -272,20 +246,3 @@ def _follower(folder: Path) -> Follower:
         return follow(folder)
     except ValueError as error:
         raise error if isinstance(error, UserError) else UserError(str(error)) from None
-
-
-def _show(text: object, plain: dict[str, Any], json: bool) -> None:
-    if json:
-        from json import dumps
-
-        print(dumps(plain, ensure_ascii=False, allow_nan=False))
-    else:
-        print(text)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) or "none"
-    return "; ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def show(text: object, plain: dict[str, Any], json: bool) -> None:
+    """Print what is said, or the same as a JSON object."""
+    if json:
+        from json import dumps
+
+        print(dumps(plain, ensure_ascii=False, allow_nan=False))
+    else:
+        print(text)
+
+
 def publish(
     folder: Path,
     name: str,

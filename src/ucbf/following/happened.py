@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,8 @@ def column_names(preset: Preset) -> dict[str, tuple[str, ...]]:
 
 def read_happened(path: str | os.PathLike[str], preset: Preset, date_format: str | None = None) -> list[Happened]:
     """The steps in a CSV or Parquet file: a row for each, in the order of the file."""
-    columns, dates, steps, rows = _columns(path, preset, ("state", "action"), OPTIONAL, date_format)
+    names = column_names(preset)
+    columns, dates, steps, rows = read_rows(path, names, ("state", "action"), OPTIONAL, date_format)
     return [
         Happened(
             float(columns["state"][i]),
@@ -115,7 +117,7 @@ def read_states(
     path: str | os.PathLike[str], preset: Preset, date_format: str | None = None
 ) -> list[tuple[float, Any, int | None]]:
     """The states in a file, each with its date or its step, or with neither."""
-    columns, dates, steps, rows = _columns(path, preset, ("state",), (), date_format)
+    columns, dates, steps, rows = read_rows(path, column_names(preset), ("state",), (), date_format)
     if len(rows) > 1 and dates is None and steps is None:
         raise UserError(f"{path} has {len(rows)} rows without dates; give one row, or a column of dates")
     return [
@@ -124,20 +126,23 @@ def read_states(
     ]
 
 
-def _columns(
+def read_rows(
     path: str | os.PathLike[str],
-    preset: Preset,
+    names: Mapping[str, tuple[str, ...]],
     needed: tuple[str, ...],
     optional: tuple[str, ...],  # of which one must be there
     date_format: str | None,
 ) -> tuple[dict[str, Any], list[Any] | None, list[int] | None, list[str]]:
-    """By name: [N] numbers, nan where an optional one is missing; dates; steps; and where each row is."""
+    """By name: [N] numbers, nan where an optional one is missing; dates; steps; and where each row is.
+
+    names: that the column of each part may have, the first being the usual one
+    """
     from ucbf.data.columns import values_of
     from ucbf.data.dates import date_column, dates_of
     from ucbf.data.tables import table_of
     from ucbf.following.calendar import as_datetime
 
-    table, names = table_of(Path(path)), column_names(preset)
+    table = table_of(Path(path))
     lowered = {name.strip().lower().replace("-", "_").replace(" ", "_"): name for name in table.columns}
     found = {}
     for part in (*needed, *optional):
@@ -153,11 +158,11 @@ def _columns(
     if optional and not any(found[part] for part in optional):
         wanted = " or ".join(repr(names[part][0]) for part in optional)
         raise UserError(f"{path} has no column {wanted}; it has {', '.join(map(repr, table.columns))}")
-    first = table.columns[str(found[needed[0]])]
-    if not len(first):
+    n = len(table.rows)
+    if not n:
         raise UserError(f"{path} has no rows; give one for each step")
     columns = {
-        part: np.full(len(first), np.nan) if name is None else
+        part: np.full(n, np.nan) if name is None else
         values_of(table, name, None) if part in needed else _optional(table, name)
         for part, name in found.items()
     }  # fmt: skip

@@ -12,13 +12,16 @@ from ucbf.checks import real
 from ucbf.errors import UserError
 from ucbf.files import write_whole
 from ucbf.following.calendar import Calendar
+from ucbf.following.entries import removal_of
 from ucbf.following.model import sealed, unsealed
+from ucbf.following.store_steps import StoreStep, Told, under_way_after
 from ucbf.journal import Journal
 from ucbf.kernels.shelves import sized
 from ucbf.rolling import Rolling, terms_of
 from ucbf.suppliers import Supplier
 from ucbf.systems.inventory import Inventory
 
+SAME = "already there"
 FAR = 3.0  # times the largest demand that was seen: a slip of the pen
 NAME, FORMAT, VERSION = "store.json", "ucbf store", 2
 Pairs = list[tuple[float, int]]  # quantity and age of orders under way
@@ -34,16 +37,6 @@ class StoreFile:
     demands: tuple[float, ...]  # of the series, from the first episode on
     source: str
     service: float = 0.0  # the share of the sampled steps in which the stock is to last; 0: what earns most is ordered
-
-
-@dataclass(frozen=True)
-class StoreStep:
-    """What happened in a step after the series."""
-
-    demand: float
-    order: float = 0.0  # placed in it
-    received: float = 0.0  # that came in it
-    sold_out: bool = False  # then demand is what was sold
 
 
 @dataclass(frozen=True)
@@ -108,34 +101,81 @@ class StoreFollower:
     ) -> str:
         """Take in a step; what was done, in a line. The same again changes nothing.
 
-        unusual: whether a demand far above all that were seen is right
+        unusual: whether a demand far above all that were seen, or a date far from the last, is right
         """
-        for name in ("demand", "order", "received"):
-            real(name, getattr(happened, name), 0)
+        return self.observe_all([Told(happened, date, step)], correct, unusual)
+
+    def observe_all(self, told: Sequence[Told], correct: bool = False, unusual: bool = False) -> str:
+        """Take in many steps, all or none if one is refused; what was done, a line for each."""
+        said = []
         with self.journal.writing() as writing:
-            steps = self._steps(writing.contents.records)
-            number = self._number(date, step, max(steps, default=0) + 1)
-            self.calendar.check_number("the step", number, max(steps, default=0))
-            if steps.get(number) == happened:
-                return f"{self.calendar.when(number)}: already there"
-            if number in steps and not correct:
-                raise UserError(
-                    f"{self.calendar.when(number)} was taken in with {_said(steps[number])}; if that is wrong, replace "
-                    "it (--correct)"
-                )
-            known, seen = number in steps, (*self.store.demands, *(each.demand for each in steps.values()))
-            if happened.demand > FAR * max(seen) and not unusual:
-                raise UserError(
-                    f"demand is {happened.demand:g}, and the largest so far {max(seen):g}; correct it, or say that it "
-                    "is right (--unusual)"
-                )
-            notes = self._replayed({**steps, number: happened})[2]  # an error if it cannot be
-            writing.append([{**self.calendar.key(number), **asdict(happened)}])
+            steps, records = self._steps(writing.contents.records), []
+            for each in told:
+                try:
+                    number = self._number(each.date, each.step, max(steps, default=0) + 1)
+                    doing = self._checked(number, each.date, each.happened, steps, correct, unusual)
+                except ValueError as error:
+                    raise each.error(error) from None
+                said.append((number, doing, each))
+                if doing != SAME:
+                    steps[number] = each.happened
+                    records.append({**self.calendar.key(number), **asdict(each.happened)})
+            notes = self._replayed(dict(sorted(steps.items())))[2]  # an error if it cannot be
+            if records:
+                writing.append(records)
+        return "\n".join(line for number, doing, each in said for line in self._lines(number, doing, each, notes))
+
+    def _checked(
+        self, number: int, date: Any, happened: StoreStep, steps: dict[int, StoreStep], correct: bool, unusual: bool
+    ) -> str:
+        """What is done with a step; an error if it cannot be taken in."""
+        before = max((n for n in steps if n < number), default=0)
+        what = f"step {number}" if date is None else f"date {date}"
+        self.calendar.check_number(what, number, before)
+        if steps.get(number) == happened:
+            return SAME
         when = self.calendar.when(number)
-        said = [f"{when}: {'corrected' if known else 'taken in'}, {_said(happened)}"]
+        if number in steps and not correct:
+            raise UserError(f"{when} was taken in with {steps[number]}; if that is wrong, replace it (--correct)")
+        if number not in steps and correct:
+            raise UserError(
+                f"{when} is not in the journal, so that there is nothing to correct; check the date, or leave out "
+                "--correct to take it in"
+            )
+        if number not in steps and not unusual:
+            self.calendar.check_is_likely(what, number, before)
+        most = max((*self.store.demands, *(each.demand for each in steps.values())))
+        if happened.demand > FAR * most and not unusual:
+            raise UserError(
+                f"demand is {happened.demand:g}, and the largest so far {most:g}; correct it, or say that it is right "
+                "(--unusual)"
+            )
+        return "corrected" if number in steps else "taken in"
+
+    def _lines(self, number: int, doing: str, told: Told, notes: Sequence[str]) -> list[str]:
+        """What is said of a step that was taken in."""
+        when, happened = self.calendar.when(number), told.happened
+        if doing == SAME:
+            return [f"{when}: {SAME}"]
+        said = [f"{when}: {doing}, {happened}"]
         if happened.order != sized(terms_of(self.shop), happened.order):
             said.append(f"order {happened.order:g} is none that this store has (pack, min_order); it counts as given")
-        return "\n".join([*said, *(note for note in notes if note.startswith(f"{when}: "))])
+        if told.note:
+            said.append(f"{when}: {told.note}")
+        return [*said, *(note for note in notes if note.startswith(f"{when}: "))]
+
+    def remove(self, date: str | None = None, step: int | None = None) -> str:
+        """Take out a step that was taken in by mistake: a line of the journal says so, and it counts no more."""
+        if date is None and step is None:
+            raise UserError("no step is given; say which is to be taken out (--date, or --step)")
+        with self.journal.writing() as writing:
+            steps, number = self._steps(writing.contents.records), self._number(date, step, 0)
+            if number not in steps:
+                raise UserError(
+                    f"{self.calendar.when(number)} is not in the journal, so that there is nothing to take out"
+                )
+            writing.append([removal_of(self.calendar, number)])
+        return f"{self.calendar.when(number)}: taken out"
 
     def _number(self, date: str | None, step: int | None, following: int) -> int:
         if date is not None:
@@ -144,50 +184,40 @@ class StoreFollower:
 
     def _steps(self, records: Sequence[dict[str, Any]]) -> dict[int, StoreStep]:
         """By the number of the step: what happened; what was corrected counts as it was corrected."""
-        found = {}
+        found: dict[int, StoreStep] = {}
         for i, record in enumerate(records):
             try:
                 number = self.calendar.number_of_key(record)
-                given = {name: record[name] for name in ("demand", "order", "received", "sold_out")}
+                if record.get("removed"):
+                    found.pop(number, None)
+                    continue
+                given = {name: record[name] for name in ("demand", "order", "received", "sold_out", "cancelled")}
                 found[number] = StoreStep(**given)
             except (KeyError, TypeError, ValueError) as error:
                 raise UserError(f"{self.journal.path}, line {i + 2} cannot be used: {error}") from None
         return dict(sorted(found.items()))
 
     def _replayed(self, steps: dict[int, StoreStep]) -> tuple[Rolling, Pairs, list[str]]:
-        """Rolling orders that have seen the series and these steps, the orders under way after them, and notes.
-
-        What comes is taken from the oldest order that is under way; its age is its lead time.
-        """
+        """Rolling orders that have seen the series and these steps, the orders under way after them, and notes."""
         supplier = Supplier(self.shop.lead_time)
         rolling = Rolling(self.shop, season=self.store.season, supplier=supplier, service=self.store.service)
         for demand in self.store.demands:
             rolling.observe(demand)
-        under_way: list[tuple[float, int]] = []  # quantity, and the number of the step in which it was ordered
+        waiting: list[tuple[float, int, int | None]] = []
         notes, last = [], 0
         for number, happened in steps.items():
+            when = self.calendar.when(number)
             for missing in range(last + 1, number):
                 notes.append(f"{self.calendar.when(missing)} is missing; nothing is assumed of its demand")
                 rolling.skip()
-            if happened.order > 0:
-                under_way.append((happened.order, number))
-            came, lags = happened.received, []
-            while came > 1e-9 and under_way:
-                quantity, placed = under_way[0]
-                if came < quantity - 1e-9:
-                    under_way[0] = quantity - came, placed
-                    came = 0.0
-                else:
-                    under_way.pop(0)
-                    came -= quantity
-                    lags.append(number - placed)
-            if came > 1e-9:
-                notes.append(
-                    f"{self.calendar.when(number)}: {came:g} came that were not under way; they count as stock"
-                )
+            lags, came, cancelled = under_way_after(waiting, number, happened)
+            if came:
+                notes.append(f"{when}: {came:g} came that were not under way; they count as stock")
+            if cancelled:
+                notes.append(f"{when}: {cancelled:g} were cancelled that were not under way; they count for nothing")
             rolling.observe(happened.demand, lags, happened.sold_out)
             last = number
-        return rolling, [(quantity, last + 1 - placed) for quantity, placed in under_way], notes
+        return rolling, [(quantity, last + 1 - placed) for quantity, placed, _ in waiting], notes
 
     # -- what to do -------------------------------------------------------------------------------
 
@@ -210,7 +240,10 @@ class StoreFollower:
         found = rolling.order(real("stock", stock, -1e12), under_way)
         late = [f"{q:g} ordered {age} steps ago" for q, age in under_way if age > self.shop.lead_time]
         if late:
-            notes.append(f"overdue: {', '.join(late)}; they are relied upon less and less")
+            notes.append(
+                f"overdue: {', '.join(late)}; they are relied upon less and less. What will not come is taken out by "
+                "ucbf observe --cancelled, with the next step"
+            )
         ahead = float(rolling.forecast(self.shop.lead_time + self.shop.review).mean(axis=0).sum())
         return Ordered(self.calendar.full_name(number), found.quantity, stock, under_way, ahead, tuple(notes[-5:]))
 
@@ -231,8 +264,3 @@ class StoreFollower:
             "lead times seen": {str(lag): rolling.lags.count(lag) for lag in sorted(set(rolling.lags))},
             "notes": notes[-5:],
         }
-
-
-def _said(step: StoreStep) -> str:
-    sold = "sold (sold out)" if step.sold_out else "demand"
-    return f"{sold} {step.demand:g}, order {step.order:g}, received {step.received:g}"
