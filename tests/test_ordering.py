@@ -10,6 +10,7 @@ import ucbf
 from ucbf.advice import learn_orders, markdown, order_sections
 from ucbf.advice.ordering import _factors, _Ours, _season, play
 from ucbf.data import Series, episodes
+from ucbf.wording import show_number
 
 SHOP = ucbf.systems.Inventory(price=7, unit_cost=3, order_cost=5, holding=0.5, penalty=2, lead_time=2, max_demand=90)
 
@@ -179,6 +180,43 @@ def test_a_service_that_was_missed_in_the_weeks_that_followed_stands_at_the_top(
     assert "Asked for was no stock-out in 95.0% of the steps; in the episodes that followed it was" in first
     kept = json.loads((tmp_path / "shop" / "store.json").read_text())
     assert 0.5 < kept["service"] < 1
+
+
+def test_the_page_and_the_file_say_the_same_of_the_steps_to_come_by_their_dates(tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(143)  # until Wednesday, May 22nd
+    demand = np.random.default_rng(0).poisson(20, 143)
+    (tmp_path / "d.csv").write_text("date,units\n" + "".join(f"{d},{x}\n" for d, x in zip(days, demand, strict=True)))
+    flags = ["--demand", "d.csv", "--lead-time", "2", "--price", "9", "--unit-cost", "4", "--no-pictures", "--out", "o"]
+    page = commands.ucbf("learn", "inventory", *flags, cwd=tmp_path).stdout
+    rows = [line.split(",") for line in (tmp_path / "o" / "forecast.csv").read_text().splitlines()]
+    assert rows[0] == ["step", "date", "mean", "low", "high"]
+    assert [row[1] for row in rows[1:4]] == ["2024-05-23", "2024-05-24", "2024-05-25"]
+    mean, low, high = (show_number(float(x)) for x in rows[1][2:])
+    three = show_number(sum(float(row[2]) for row in rows[1:4]))
+    assert "- 2024-05-23 (Thu): with nothing under way, order " in page
+    assert (
+        f"- Expected demand: {three} in the 3 steps until what is ordered next comes (2024-05-25 (Sat)); the first of "
+        f"them {mean} (80 %: {low} to {high})." in page
+    )
+    # what does not count is not named among what was assumed, and a parameter that was given is
+    assumed = page.split("Not given, and assumed: ")[1].splitlines()[0]
+    assert "holding" in assumed
+    assert not any(name in page for name in ("capacity", "max_demand", "storage 0", "discount"))
+    given = commands.ucbf("learn", "inventory", *flags, "--capacity", "90", cwd=tmp_path).stdout
+    assert "Given, and not used where orders take time: capacity." in given
+
+
+def test_a_demand_that_halved_is_said():
+    rng = np.random.default_rng(3)
+    fell = learn_orders(SHOP, weeks(rng.poisson(np.repeat([40, 20], 70))))
+    first = markdown(order_sections(fell)).split("Read this first")[1]
+    assert "The demand was " in first
+    assert "% lower in the episodes that followed than in those before them. Orders follow a demand" in first
+    sank = markdown(order_sections(learn_orders(SHOP, weeks(rng.poisson(np.linspace(60, 20, 140))))))
+    assert "The demand falls in the episodes that were learned from, from the first to the last by " in sank
+    still = markdown(order_sections(learn_orders(SHOP, weeks(rng.poisson(30, 140)))))
+    assert "lower in the episodes" not in still
+    assert "learned from, from the first" not in still
 
 
 def test_wrong_arguments_are_refused():

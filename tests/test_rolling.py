@@ -256,6 +256,7 @@ def test_the_same_history_gives_the_same_order_and_seasons_matter():
     assert one().order(3, [(6, 1)]) == one().order(3, [(6, 1)])
     season = np.array([1, 1, 1, 1, 1, 3, 1.0])
     found = one(season).forecast(7)
+    np.testing.assert_array_equal(one(season).forecast(4), found[:, :4])
     np.testing.assert_allclose(found.mean(axis=0), 10 * season, rtol=0.1)
     with pytest.raises(ValueError, match="one factor above 0"):
         Rolling(STORE, season=[0, 1])
@@ -280,7 +281,9 @@ def test_overdue_orders_are_given_up_when_the_supplier_may_lose_them():
 
 
 def test_what_rolling_orders_do_not_know_is_refused():
-    with pytest.raises(ValueError, match="one supplier, one unit cost and no storage"):
+    with pytest.raises(
+        ValueError, match="storage is given; where orders .* one supplier, one unit cost and no storage"
+    ):
         Rolling(STORE.replace(storage=1))
     with pytest.raises(TypeError, match="give a ucbf.systems.Inventory"):
         Rolling(ucbf.systems.Queue())

@@ -144,7 +144,12 @@ def terms_of(shop: Inventory, since: int = 0, service: float = 0.0) -> Terms:
     service: share of the steps in which the stock is to last; 0: what earns most
     """
     if shop.fast_cost is not None or shop.price_breaks is not None or shop.storage:
-        raise ValueError("rolling orders know one supplier, one unit cost and no storage; leave out the others")
+        given = {"fast_cost": shop.fast_cost, "price_breaks": shop.price_breaks, "storage": shop.storage or None}
+        names = ", ".join(name for name, value in given.items() if value is not None)
+        raise ValueError(
+            f"{names} is given; where orders take time or stock ages one supplier, one unit cost and no storage are "
+            "known: leave it out"
+        )
     grain = shop.unit if shop.pack is None else shop.pack
     return Terms(
         price=shop.price,
@@ -247,11 +252,11 @@ class Rolling:
         return float(self.season[t % len(self.season)])
 
     def forecast(self, steps: int) -> Floats:
-        """[paths, steps] sampled demands of the steps to come."""
+        """[paths, steps] sampled demands of the steps to come; how many are asked for does not change the first."""
         rng = np.random.default_rng([self.seed, self.t, 0])
         even = (np.arange(self.paths) + rng.random()) / self.paths
         factors = [self._factor(self.t + k) for k in range(steps)]
-        return self.levels.paths(even, rng.standard_normal((self.paths, 2 + 2 * steps)), factors)
+        return self.levels.paths(even, rng.standard_normal((2 + 2 * steps, self.paths)).T, factors)
 
     @property
     def look_ahead(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.advice.drift import change, trend
+from ucbf.advice.drift import Drift, change, trend
 from ucbf.advice.judging import BY_LEVEL, FEWEST_EPISODES, LEARNED, NOT_RULES, STILL_LEARNING, half_interval
 from ucbf.advice.result import Advice
 from ucbf.data import Episodes
@@ -115,16 +115,18 @@ def _changed_amounts(advice: Advice) -> str:
             f"On average the {name} was {then} in the episodes that were learned from, and {now} in those that "
             "followed: that is more than chance. Correct the forecast, or learn again often."
         )
-    way = "higher" if found.share > 0 else "lower"
-    by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
-    return (
-        f"The {name} was {by}{way} in the episodes that followed than in those before them. The advice was learned "
-        + (
-            "from both, as if nothing had changed. Learn from recent data, or give a forecast."
-            if advice.recency.counts_alike
-            else "from both, what is recent counting more. Learn again often."
-        )
+    return f"{changed(name, found)} The advice was learned " + (
+        "from both, as if nothing had changed. Learn from recent data, or give a forecast."
+        if advice.recency.counts_alike
+        else "from both, what is recent counting more. Learn again often."
     )
+
+
+def changed(name: str, found: Drift) -> str:
+    """Says that amounts were higher or lower in the test episodes. name: of the amounts."""
+    by = "" if np.isnan(found.share) else f"{abs(found.share):.0%} "
+    way = "higher" if found.share > 0 else "lower"
+    return f"The {name} was {by}{way} in the episodes that followed than in those before them."
 
 
 def _beside_expected(more: float, spread: float) -> str:
@@ -142,10 +144,15 @@ def _trend(advice: Advice) -> str:
     if advice.has_forecast:
         name = advice.preset.amount_name
         return f"How far the {name} was above what was expected moves in the episodes that were learned from."
+    alike = "all of them count alike" if advice.recency.counts_alike else "what is recent counts more"
+    return f"{moved(advice.preset.amount_name, found)}; {alike}."
+
+
+def moved(name: str, found: Drift) -> str:
+    """Says that amounts rise or fall during the training episodes, without a full stop. name: of the amounts."""
     way = "rises" if found.share > 0 else "falls"
     by = "" if np.isnan(found.share) else f", from the first to the last by {abs(found.share):.0%} of its mean"
-    alike = "all of them count alike" if advice.recency.counts_alike else "what is recent counts more"
-    return f"The {advice.preset.amount_name} {way} in the episodes that were learned from{by}; {alike}."
+    return f"The {name} {way} in the episodes that were learned from{by}"
 
 
 def _dependent_steps(advice: Advice) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from ucbf.advice.caveats import few_episodes
+from ucbf.advice.caveats import changed, few_episodes, moved
+from ucbf.advice.drift import change, trend
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
 from ucbf.advice.ordering import OrderAdvice
 from ucbf.advice.remarks import Remark, assumed_costs, losing_sales, with_caveats
@@ -23,14 +24,14 @@ from ucbf.advice.what_to_do import Line, Rules
 from ucbf.data.outliers import outliers
 from ucbf.wording import show_count, show_number
 
-NOT_USED = ("capacity", "max_demand", "discount", "salvage")  # of the parameters of a store
+NOT_USED = ("capacity", "max_demand", "discount", "salvage", "storage")  # of the parameters of a store
 
 
 def order_sections(
     advice: OrderAdvice, given: Collection[str] | None = None, remarks: Iterable[Remark] = ()
 ) -> Sections:
     """What is said of orders. given: the parameters that the user chose; remarks: what is said besides."""
-    assumed = assumed_costs(advice.shop, given)
+    assumed = assumed_costs(advice.shop, given, NOT_USED)
     remarks = (*losing_sales(advice.shop), *remarks, *assumed)
     caveats = with_caveats(_caveats(advice, given), remarks)
     return Sections(
@@ -40,7 +41,7 @@ def order_sections(
         rules=(Rules("", "", _now(advice)),),
         worth=_worth(advice),
         judgement=judgement_on(advice),
-        parameters=parameter_lines(advice, given),
+        parameters=parameter_lines(advice, given, NOT_USED),
         assumptions=_assumptions(advice),
         source=source_line(advice),
         data=(*data_lines(advice, given), *(remark.text for remark in remarks if not remark.first)),
@@ -59,6 +60,13 @@ def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, .
             f"A simple rule did better: {rule['policy']} got {show_number(rule['reward'])} an episode and the learned "
             f"orders {show_number(rows[LEARNED]['reward'])}. Use the rule unless you know why."
         )
+    name = advice.shop.amount_name
+    if (drift := change(advice.training, advice.test)).significant:
+        found.append(
+            f"{changed(name, drift)} Orders follow a {name} that changes, step by step, and are late where it jumps."
+        )
+    if (drift := trend(advice.training)).significant:
+        found.append(f"{moved(name, drift)}; the forecast follows it.")
     unused = [name for name in NOT_USED if given is not None and name in given]
     if unused:
         found.append(f"Given, and not used where orders take time: {', '.join(unused)}.")
@@ -78,18 +86,20 @@ def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, .
 def _now(advice: OrderAdvice) -> tuple[Line, ...]:
     """What to order in the step after the series, and what the steps after it may ask for."""
     shop, ahead = advice.shop, advice.forecast(advice.shop.lead_time + advice.shop.review)
+    first = advice.calendar.full_name(1) if advice.calendar.is_dated else "After the last row"
+    last = f" ({advice.calendar.full_name(len(ahead))})" if advice.calendar.is_dated and len(ahead) > 1 else ""
     mean = sum(row["mean"] for row in ahead)
     stocks = sorted({float(shop.to_units(share * mean) * shop.unit) for share in (0, 0.25, 0.5, 0.75, 1.0, 1.25)})
     said = [
         Line(
-            "After the last row",
+            first,
             "with nothing under way, order "
             + ", ".join(f"{advice.order(stock):g} if {stock:g} are in stock" for stock in stocks)
             + ". What is under way counts too: ask every morning.",
         ),
         Line(
             "Expected demand",
-            f"{show_number(mean)} in the {show_count(len(ahead), 'step')} until an order of the next review comes; "
+            f"{show_number(mean)} in the {show_count(len(ahead), 'step')} until what is ordered next comes{last}; "
             f"the first of them {show_number(ahead[0]['mean'])} (80 %: {show_number(ahead[0]['low'])} to "
             f"{show_number(ahead[0]['high'])}).",
         ),

@@ -16,6 +16,7 @@ from ucbf.advice.service import Service, service_of
 from ucbf.checks import real
 from ucbf.data import Episodes
 from ucbf.data.cutting import require_known
+from ucbf.following.calendar import Calendar, calendar_of
 from ucbf.kernels.shelves import sized, step_value
 from ucbf.rolling import Rolling, terms_of
 from ucbf.run import Progress
@@ -119,12 +120,23 @@ class OrderAdvice:
         """What to order in the step after the series: :meth:`ucbf.rolling.Rolling.order`."""
         return self.rolling.order(stock, under_way).quantity
 
-    def forecast(self, steps: int) -> list[dict[str, float]]:
-        """The demand of the steps to come: the mean, and the 10 % and 90 % quantiles."""
-        paths = self.rolling.forecast(steps)
+    @property
+    def calendar(self) -> Calendar:
+        """The steps after the series."""
+        return calendar_of(self.learned)
+
+    def forecast(self, steps: int) -> list[dict[str, Any]]:
+        """The demand of the steps to come: the mean, and the 10 % and 90 % quantiles; with dates, if the series has."""
+        paths, calendar = self.rolling.forecast(steps), self.calendar
         low, high = np.quantile(paths, [0.1, 0.9], axis=0)
         return [
-            {"step": k + 1, "mean": float(paths[:, k].mean()), "low": float(low[k]), "high": float(high[k])}
+            {
+                "step": k + 1,
+                **({"date": calendar.when(k + 1)} if calendar.is_dated else {}),
+                "mean": float(paths[:, k].mean()),
+                "low": float(low[k]),
+                "high": float(high[k]),
+            }
             for k in range(steps)
         ]
 

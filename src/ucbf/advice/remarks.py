@@ -47,11 +47,15 @@ def losing_sales(preset: Preset) -> tuple[Remark, ...]:
     )
 
 
-def assumed_costs(preset: Preset, given: Collection[str] | None) -> tuple[Remark, ...]:
-    """Names the prices and costs that nobody gave. given: the parameters that the user chose; None: all were chosen."""
+def assumed_costs(preset: Preset, given: Collection[str] | None, unused: Collection[str] = ()) -> tuple[Remark, ...]:
+    """Names the prices and costs that nobody gave.
+
+    given: the parameters that the user chose; None: all were chosen; unused: those that do not count
+    """
     if given is None:
         return ()
-    assumed = [name for name in preset.stated_parameters() if name in preset.money and name not in given]
+    count = [name for name in preset.stated_parameters() if name in preset.money and name not in unused]
+    assumed = [name for name in count if name not in given]
     if not assumed:
         return ()
     said = ", ".join(preset.describe(name) for name in assumed)

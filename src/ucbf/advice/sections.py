@@ -175,10 +175,11 @@ def check_lines(advice: Judged) -> tuple[str, ...]:
     )
 
 
-def parameter_lines(advice: Judged, given: Collection[str] | None) -> tuple[Line, ...]:
-    """The parameters that were given, and those that were assumed."""
+def parameter_lines(advice: Judged, given: Collection[str] | None, unused: Collection[str] = ()) -> tuple[Line, ...]:
+    """The parameters that were given, and those that were assumed. unused: those that do not count."""
     preset = advice.preset
     chosen = {name: name in given if given is not None else True for name in preset.stated_parameters()}
+    chosen = {name: mine for name, mine in chosen.items() if mine or name not in unused}
     said = [Line("", f"With {', '.join(preset.describe(n) for n, mine in chosen.items() if mine) or 'nothing given'}.")]
     if not all(chosen.values()):
         assumed = ", ".join(preset.describe(n) for n, mine in chosen.items() if not mine)
