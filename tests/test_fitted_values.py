@@ -12,11 +12,14 @@ import ucbf
 from ucbf import values
 from ucbf.kernels.jit import source
 from ucbf.kernels.stores import look_ahead
+from ucbf.planning import gain
 from ucbf.systems import Inventory
 from ucbf.values.ahead import Ahead
 from ucbf.values.choosing import best_actions
+from ucbf.values.evaluating import Work
+from ucbf.values.pairs import Terms
 from ucbf.values.paths import Outcomes, middle, walk
-from ucbf.values.up_to import UpTo, imitated
+from ucbf.values.up_to import UpTo, imitated_up_to
 
 
 def puterman():
@@ -185,7 +188,7 @@ def test_a_linear_rule_is_found_again_from_what_it_does():
     system, _ = lost_sales(lead_time=3)
     rule = UpTo(system, np.array([15.0, 0]), np.array([[0.4, 0.6, 0.9], [0.0] * 3]), np.array([9.0, 0]), np.zeros(2))
     s = np.random.default_rng(0).integers(0, 12, (3000, 3))
-    again = imitated(system, s, rule(0, s))
+    again = imitated_up_to(system, s, rule(0, s))
     assert again.weights[0] == pytest.approx(rule.weights[0], abs=0.03)
     assert (again(0, s)[:, 0] == rule(0, s)[:, 0]).mean() > 0.9
 
@@ -307,10 +310,108 @@ def test_a_discounted_worth_is_that_of_the_first_state():
 
 def test_nothing_that_loses_to_its_base_is_returned(monkeypatch):
     system, law = lost_sales(lead_time=2)
-    monkeypatch.setattr("ucbf.values.iteration.RIDGES", (-1.0,))  # equations that are wrong
-    with pytest.warns(values.FitWarning, match="not fitted well"):
+    monkeypatch.setattr("ucbf.values.evaluating.RIDGES", (-1.0,))  # equations that are wrong
+    with pytest.warns(values.FitWarning, match="the base is returned"):
         found = values.policy_iteration(system, law, samples=100, rounds=1, paths=8)
-    assert found.worth.mean >= found.base_worth.mean
+    assert found.is_base
+    assert found.worth == found.base_worth
+    assert -found.worth.mean < 4.75  # a capped base-stock costs 4.64 at best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_found_costs_no_more_than_its_base_and_little_more_than_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    demand = ucbf.Disturbance(rng.dirichlet(np.full(5, 0.7)))
+    shop = Inventory(
+        lead_time=int(rng.integers(1, 4)), penalty=float(rng.uniform(2, 20)), holding=float(rng.uniform(0.5, 2)),
+        order_cost=float(rng.choice([0, 4])), price=0, unit_cost=float(rng.uniform(0, 2)), horizon=None, capacity=14,
+        max_order=6, max_demand=4,
+    )  # fmt: skip
+    world = shop.world(demand, start=[0] * shop.lead_time)
+    states = np.reshape(np.asarray(world.system.states), (world.system.n_states, -1))
+    rows = np.reshape(np.asarray(world.system.actions), (world.system.n_actions, -1))
+
+    def exact(rule):
+        acts = rule(0, states)[:, : rows.shape[1]]
+        return gain(world, (acts[:, None] == rows).all(axis=2).argmax(axis=1))
+
+    found = values.policy_iteration(shop.large, shop.large_law(demand), seed=seed, paths=64)
+    best = ucbf.optimal(world).gain
+    assert exact(found) >= exact(found.base) - 2e-3 * abs(best)
+    assert exact(found) >= best - 0.01 * abs(best)
+    assert abs(found.worth.mean - exact(found)) < 5 * found.worth.error + 1e-6
+
+
+def test_an_estimate_that_says_little_says_so():
+    rare = ucbf.LargeSystem(  # once in 2,000 steps all is lost, whatever is done
+        lambda s, a: s, lambda s, a: 0.001 * a, horizon=None, boundary=lambda z: np.zeros((len(z), 1), np.int64),
+        low=[0], high=[1], actions=[0, 1], landing=lambda z: -1000.0 * (z[:, 0] == 1),
+    )  # fmt: skip
+    law = ucbf.Disturbance([1 - 5e-4, *np.full(50, 1e-5)], values=[[0], [1], *([[w] for w in range(-2, -51, -1)])])
+    with pytest.warns(values.FitWarning, match="known only as"):
+        values.policy_iteration(rare, law, samples=100, rounds=1, paths=8)
+
+
+def test_progress_is_told_up_to_the_end():
+    system, law = lost_sales(lead_time=2)
+    told = []
+    values.policy_iteration(system, law, samples=100, rounds=2, paths=8, progress=lambda *done: told.append(done))
+    assert told == sorted(told)
+    assert told[0][0] == 1
+    assert told[-1][0] == told[-1][1]
+    assert len({total for _, total in told}) == 1
+    told.clear()
+    stock, demand = puterman()
+    values.backward_induction(stock, demand, fit=values.Hats(), progress=lambda *done: told.append(done))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_products_are_terms_only_where_there_are_states_enough():
+    rng = np.random.default_rng(0)
+    ahead = np.zeros((400, 2))
+    counts = [Terms.of(rng.normal(size=(400, k)), ahead).centre.size for k in (3, 12, 45, 80)]
+    # 400 states are enough for 100 terms: 3 + 6 + 2; 12 + 78 + 2; 45 + 45 + 2 (1,035 products); 80 + 2 (squares: 162)
+    assert counts == [3 + 6 + 2, 12 + 78 + 2, 45 + 45 + 2, 80 + 2]
+    x = rng.normal(size=(400, 2)) * [1.0, 3.0] + [5.0, 0.0]
+    terms = Terms.of(x, rng.normal(size=(400, 1)))
+    found = terms(x, ahead[:, :1])
+    assert found[:, :5].mean(axis=0) == pytest.approx(0, abs=1e-9)
+    assert found[:, :5].std(axis=0) == pytest.approx(1)
+
+
+def test_paths_go_on_until_what_is_earned_moves_no_more():
+    def walking(step):  # pays the state, which goes up to 1,000 by so many a step
+        return ucbf.LargeSystem(
+            lambda s, a: np.minimum(s + step, 1000), lambda s, a: s[:, 0] / 1.0, horizon=None, boundary="clip",
+            low=[0], high=[1000], actions=[0],
+        )  # fmt: skip
+
+    def idle(h, s):
+        return np.zeros((len(s), 1), np.int64)
+
+    for step, reached in ((1000, 1000), (1, 1000), (0, 0)):
+        system = walking(step)
+        work = Work(system, Outcomes(system, ucbf.Disturbance([1.0])), np.random.default_rng(0), None, 100)
+        work.begin(idle)
+        assert (work.first[::10] == 0).all()  # some begin anew
+        assert (np.delete(work.first, np.arange(0, 50, 10), axis=0) == reached).all()
+
+
+def test_rules_are_judged_on_the_same_disturbances():
+    system, law = lost_sales(lead_time=2)
+    base = values.search(system, law)[0]
+    work = Work(system, Outcomes(system, law), np.random.default_rng(0), None, 200)
+    q = work.begun(base, 16)
+    there = work.visited(base, 7)
+    one, again, other = (work.judge(base, q, work.visited(base, seed), seed) for seed in (7, 7, 8))
+    assert one.over(again).mean == one.over(again).error == 0
+    assert one.over(other).error > 0
+    assert one.by_path.mean() == one.worth.mean
+    less = UpTo(system, base.level - 3, base.weights, base.most, base.gap)
+    paired = work.judge(less, q, work.visited(less, 7), 7).over(one)
+    assert paired.mean < -2 * paired.error
+    assert len(work.visited(base, 7, times=3)) == 3 * len(there)
 
 
 def test_ends_and_no_ends_are_told_apart():

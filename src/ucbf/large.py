@@ -17,6 +17,7 @@ from ucbf.tables import Function
 Rows = NDArray[Any]
 
 MOST_DISTURBANCES = 4096  # that a learner tells apart
+FEW_ACTIONS = 16  # so many, or fewer, may be kinds
 
 
 class LargeSystem:
@@ -172,6 +173,11 @@ class LargeSystem:
         return self.actions.shape[1]
 
     @cached_property
+    def may_be_kinds(self) -> bool:
+        """Whether actions are so few that each may be of its own kind. Those of a compiled store are amounts."""
+        return 0 < len(self.actions) <= FEW_ACTIONS and self.compiled is None
+
+    @cached_property
     def free_parts(self) -> NDArray[np.int64]:
         """The parts of an action that there is a choice of."""
         return np.flatnonzero(self.action_high > self.action_low)
@@ -246,6 +252,13 @@ class LargeSystem:
             return np.ones(len(s), np.bool_)
         return self._ask(self._allowed, h, (len(s),), s, self._given(a)).astype(bool)
 
+    def exist(self, h: int, s: Rows) -> NDArray[np.bool_]:
+        """[N, A] which of the actions exist in states [N, d]."""
+        n, A = len(s), len(self.actions)
+        if self._allowed is None:
+            return np.ones((n, A), np.bool_)
+        return self.allows(h, np.repeat(s, A, axis=0), np.tile(self.actions, (n, 1))).reshape(n, A)
+
     def step(self, h: int, s: Rows, a: Rows, w: Rows) -> tuple[NDArray[np.float64], Rows]:
         """What is paid [N] and the next states [N, d], after actions [N, m] and disturbances [N, k]."""
         z = self.after(h, s, a) + w
@@ -275,8 +288,9 @@ class LargeSystem:
 
     @cached_property
     def neighbours(self) -> NDArray[np.int64]:
-        """[A, B] the actions nearest to each, itself first."""
-        A, B = len(self.actions), min(len(self.actions), 3 if len(self.free_parts) == 1 else 9)
+        """[A, B] the actions nearest to each, itself first; all of them where they may be kinds."""
+        A, near = len(self.actions), 3 if len(self.free_parts) == 1 else 9
+        B = A if self.may_be_kinds else min(A, near)
         spread = np.maximum(np.ptp(self.actions, axis=0), 1e-300) / [len(np.unique(c)) for c in self.actions.T]
         scaled = self.actions / spread
         found = np.empty((A, B), np.int64)
@@ -291,8 +305,8 @@ class LargeSystem:
             return a
         if self.continuous:
             raise ValueError(f"action {a[wrong[0]]} does not exist in state {s[wrong[0]]}; write f so that all do")
-        A, at = len(self.actions), s[wrong]
-        there = self.allows(h, np.repeat(at, A, axis=0), np.tile(self.actions, (len(wrong), 1))).reshape(-1, A)
+        at = s[wrong]
+        there = self.exist(h, at)
         if not there.any(axis=1).all():
             raise ValueError(f"no action exists in state {at[int((~there.any(axis=1)).argmax())]}; correct allowed")
         away = ((self.actions[None] - a[wrong][:, None, :]) ** 2).sum(axis=2)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
 from ucbf.large import LargeSystem, Rows
+from ucbf.run import Progress
 from ucbf.values.choosing import best_actions
 from ucbf.values.fits import Fit, Hats, Linear, Nearest, Predict
 from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule, measured, middle
-from ucbf.values.up_to import search
+from ucbf.values.searching import simple_rule
 
 ALL_WEIGHED = 256  # values of W
 TRIED = 64  # so many actions, or fewer, are all tried
@@ -76,6 +77,7 @@ def backward_induction(
     base: Rule | None = None,
     start: Any = None,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> Backward:
     """A plan for a system with an end, fitted at anchors.
 
@@ -92,17 +94,19 @@ def backward_induction(
     states
         [N, d] states whose after-states, under every action, are taken instead.
     base
-        A rule to begin with and to compare with. None: the best that orders up to levels.
+        A rule to begin with and to compare with. None: the best simple rule that a search finds.
     start
         [d] the first state; the one nearest to zero if None.
     seed
         Of all that is drawn.
+    progress
+        Called with (steps of work done, steps of work).
     """
     if system.horizon is None:
         raise ValueError("horizon is None; use values.policy_iteration where there is no end")
     H, n = system.horizon, whole("anchors", anchors, 10)
     outcomes, rng = Outcomes(system, law), np.random.default_rng(seed)
-    base = search(system, law, seed=seed)[0] if base is None else base
+    base = simple_rule(system, law, seed) if base is None else base
     first = middle(system, 1)[0] if start is None else np.asarray(start)
     sampled = _sampled(system, outcomes, base, first, n, rng) if states is None else _all_after(system, states)
     held_out = _sampled(system, outcomes, base, first, max(n // 5, 100), rng)
@@ -120,9 +124,13 @@ def backward_induction(
         follows[h] = fit.at(places, exact(places))
         error[h] = np.sqrt(np.mean((follows[h](held_out[h]) - aside) ** 2))
         share[h] = error[h] / max(float(aside.std()), 1e-300) if error[h] else 0.0
+        if progress is not None:
+            progress(H - h, H + 1)
     plan = Backward(system, tuple(follows), error, share, Estimate(0, 0), base, Estimate(0, 0), 0.0)
     worth, base_worth = (measured(system, law, rule, start=first, chains=2000, seed=seed + 1) for rule in (plan, base))
     promised = float(plan.chosen(0, first[None])[1][0])
+    if progress is not None:
+        progress(H + 1, H + 1)
     plan = Backward(system, tuple(follows), error, share, worth, base, base_worth, promised)
     _say(plan)
     return plan

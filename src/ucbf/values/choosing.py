@@ -11,29 +11,46 @@ from ucbf.large import LargeSystem, Rows
 
 Worth = Callable[[Rows, Rows], NDArray[np.float64]]  # of states [N, d] and actions [N, m]
 
-ALL_TRIED = 8  # so many actions, or fewer, are all tried
+SOME = 8  # of all actions, evenly spread
 HALVINGS = 5  # of the steps by which continuous actions are moved
 MOVES = 60  # at most so many
 
 
 def best_actions(
-    system: LargeSystem, h: int, s: Rows, a: Rows, worth: Worth, all_tried: int = ALL_TRIED
+    system: LargeSystem, h: int, s: Rows, a: Rows, worth: Worth, all_tried: int = 0
 ) -> tuple[Rows, NDArray[np.float64]]:
     """[N, m] the best actions that were found in states [N, d], and what they are worth [N].
 
-    Few actions are all tried. Of many, those near the given ones [N, m] are, and near the best of these, and so on
-    until none is better; and then the first of all, which does nothing in most systems. Continuous actions are moved
-    by steps that are halved.
+    Actions that may be kinds are all tried, and so are ``all_tried`` or fewer. Of many, those near the given ones
+    [N, m] are, and near the best of these, and so on until none is better; and the first of all, which does nothing in
+    most systems. Where that is best, or was given, what is worth doing may be far away: some of all are tried, and from
+    the best of them on. Continuous actions are moved by steps that are halved.
     """
     if system.continuous:
         return _moved(system, h, s, a, worth)
-    if len(system.actions) <= all_tried:
-        near = np.broadcast_to(np.arange(len(system.actions)), (len(s), len(system.actions)))
-        found, value = _best_of(system, h, s, near, worth)
+    A, n = len(system.actions), len(s)
+    if system.may_be_kinds or all_tried >= A:
+        found, value = _best_of(system, h, s, np.broadcast_to(np.arange(A), (n, A)), worth)
         return system.actions[found], value
     index = system.at_most(a)
-    found, value = _best_of(system, h, s, system.neighbours[index], worth)
-    moving = np.flatnonzero(found != index)
+    found, value = _climbed(system, h, s, *_best_of(system, h, s, system.neighbours[index], worth), worth)
+    first, at_first = _best_of(system, h, s, np.zeros((n, 1), np.int64), worth)
+    found, value = np.where(at_first > value, first, found), np.maximum(value, at_first)
+    idle = np.flatnonzero(found == 0)
+    if len(idle):
+        some = np.broadcast_to(np.linspace(0, A - 1, SOME + 1).astype(np.int64)[1:], (len(idle), SOME))
+        there, better = _best_of(system, h, s[idle], some, worth)
+        there, better = _climbed(system, h, s[idle], there, better, worth)
+        gains = better > value[idle]
+        found[idle[gains]], value[idle[gains]] = there[gains], better[gains]
+    return system.actions[found], value
+
+
+def _climbed(
+    system: LargeSystem, h: int, s: Rows, found: NDArray[np.int64], value: NDArray[np.float64], worth: Worth
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """[N] the numbers of the actions that are reached from those found by going to the best nearby, and their worth."""
+    found, value, moving = np.array(found), np.array(value), np.arange(len(s))
     for _ in range(MOVES):
         if not len(moving):
             break
@@ -41,8 +58,7 @@ def best_actions(
         gains = better > value[moving]
         moving, there, better = moving[gains], there[gains], better[gains]
         found[moving], value[moving] = there, better
-    first, at_first = _best_of(system, h, s, np.zeros((len(s), 1), np.int64), worth)
-    return system.actions[np.where(at_first > value, first, found)], np.maximum(value, at_first)
+    return found, value
 
 
 def _best_of(

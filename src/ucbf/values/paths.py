@@ -16,6 +16,7 @@ Rule = Callable[[int, Rows], Rows]  # from the step and states [N, d] to actions
 
 WEIGHED = 24  # so many values of W, or fewer, are all weighed
 DRAWN = 4  # of more, so many of the others are drawn for every state
+DRAWN_ALONE = 8  # and so many where no few are likely
 
 
 class FitWarning(UserWarning):
@@ -28,6 +29,11 @@ class Estimate:
 
     mean: float
     error: float
+
+    @classmethod
+    def of(cls, samples: NDArray[np.float64]) -> Estimate:
+        """Of independent samples [N]."""
+        return cls(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(len(samples))))
 
     @property
     def at_least(self) -> float:
@@ -91,7 +97,7 @@ class Outcomes:
         rest[likely] = 0
         left, drawn = float(rest.sum()), DRAWN
         if left > 0.1:
-            likely, rest, left, drawn = likely[:0], self.pmf, 1.0, most
+            likely, rest, left, drawn = likely[:0], self.pmf, 1.0, DRAWN_ALONE
         u = (np.arange(drawn) + rng.random((n, drawn))) / drawn
         exact = np.broadcast_to(self.values[likely], (n, len(likely), self.values.shape[1]))
         weights = np.concatenate([self.pmf[likely], np.full(drawn, left / drawn)])
@@ -143,4 +149,4 @@ def measured(
         _, s = walk(system, rule, s, outcomes.draw(rng, chains, warm_up))
         earned, _ = walk(system, rule, s, outcomes.draw(rng, chains, steps))
         totals = earned.mean(axis=1)
-    return Estimate(float(totals.mean()), float(totals.std(ddof=1) / np.sqrt(chains)))
+    return Estimate.of(totals)

@@ -1,16 +1,18 @@
-"""Rules that order up to levels: a base and a yardstick for values that are fitted."""
+"""Rules for actions that are amounts: each part goes up to a level."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.disturbance import Disturbance
 from ucbf.large import LargeSystem, Rows
-from ucbf.values.paths import Outcomes, middle, walk
+from ucbf.values.paths import Rule
+from ucbf.values.trials import Trial, narrowed
 
+MOST_GAPS = 40  # that are tried
 SEARCHED = {"capped": ["most"], "weighted": ["most"], "(s, S)": ["gap"]}  # besides levels
 
 
@@ -33,58 +35,28 @@ class UpTo:
         """[N, m] actions in states [N, d]."""
         return _ordered(self, h, s, s @ self.weights.T)
 
+    @classmethod
+    def stacked(cls, rules: Sequence[UpTo], n: int) -> Rule:
+        """Several rules as one, each for its own n rows."""
+        level, most, gap = (
+            np.repeat(np.stack([getattr(rule, name) for rule in rules]), n, axis=0) for name in ("level", "most", "gap")
+        )
+        weights = np.stack([rule.weights for rule in rules]).transpose(0, 2, 1)
+        one = UpTo(rules[0].system, level, weights, most, gap)
+        return lambda h, s: _ordered(one, h, s, (s.reshape(len(rules), n, -1) @ weights).reshape(len(s), -1))
+
     def __str__(self) -> str:
         parts = []
         for level, weights, most, gap in zip(self.level, self.weights, self.most, self.gap, strict=True):
-            n = int((weights != 0).sum())
-            text = (
-                f"{level:g}" if n == 0 else f"up to {level:g} of " + ("all" if n == len(weights) else f"the first {n}")
-            )
-            text += f", at most {most:g}" if n else ""
+            held = np.flatnonzero(weights)
+            of = "all" if len(held) == len(weights) else f"the first {len(held)}"
+            of += "" if (weights[held] == 1).all() else ", weighted by " + ", ".join(f"{x:.3g}" for x in weights[held])
+            text = f"up to {level:g} of {of}, at most {most:g}" if len(held) else f"{level:g}"
             parts.append(text + (f", nothing below {gap:g}" if gap > 0 else ""))
         return "; ".join(parts)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Common random numbers for all the rules that are compared."""
-
-    system: LargeSystem
-    w: Rows  # [N, T, k]
-    warm_up: int
-
-    def worth(self, rules: list[UpTo]) -> NDArray[np.float64]:
-        """[P] what each rule earns: a step, or in an episode, or discounted."""
-        system = self.system
-        n, steps = self.w.shape[:2]
-        s, w = middle(system, n * len(rules)), np.concatenate([self.w] * len(rules))
-        stacked = Stacked(rules, n)
-        earned, s = walk(system, stacked, s, w)
-        if system.horizon is None and system.discount == 1:
-            return np.asarray(earned[:, self.warm_up :].mean(axis=1).reshape(-1, n).mean(axis=1))
-        total = earned @ system.discount ** np.arange(steps)
-        if system.horizon is not None:
-            total = total + system.discount**steps * system.ended(s)
-        return np.asarray(total.reshape(-1, n).mean(axis=1))
-
-
-class Stacked:
-    """Several rules, each for its own n rows."""
-
-    def __init__(self, rules: list[UpTo], n: int) -> None:
-        self.system = rules[0].system
-        self.level, self.most, self.gap = (
-            np.repeat(np.stack([getattr(rule, name) for rule in rules]), n, axis=0) for name in ("level", "most", "gap")
-        )
-        self.weights, self.n = [rule.weights for rule in rules], n
-
-    def __call__(self, h: int, s: Rows) -> Rows:
-        """[N, m] actions in states [N, d]."""
-        held = np.concatenate([s[i * self.n : (i + 1) * self.n] @ w.T for i, w in enumerate(self.weights)])
-        return _ordered(self, h, s, held)
-
-
-def _ordered(rule: UpTo | Stacked, h: int, s: Rows, held: Rows) -> Rows:
+def _ordered(rule: UpTo, h: int, s: Rows, held: Rows) -> Rows:
     """[N, m] the actions of rules that hold so much [N, m] already."""
     system, wanted = rule.system, rule.level - held
     wanted = np.where((rule.gap > 0) & (wanted < rule.gap), 0.0, wanted)
@@ -92,32 +64,18 @@ def _ordered(rule: UpTo | Stacked, h: int, s: Rows, held: Rows) -> Rows:
     return system.existing(h, s, wanted if system.continuous else system.actions[system.at_most(wanted)])
 
 
-def search(
-    system: LargeSystem, law: Disturbance, *, kind: str = "capped", chains: int = 100, steps: int = 250, seed: int = 0
-) -> tuple[UpTo, float]:
-    """The best rule of a kind that was found, and what it earned on common random numbers.
-
-    kind: "constant", "base-stock", "capped" (base-stock with a largest order), "(s, S)", "weighted" (each coordinate
-    of the state has a weight of its own)
-    """
-    kinds = {"constant", "base-stock", "capped", "(s, S)", "weighted"}
-    if kind not in kinds:
-        raise ValueError(f"kind is {kind!r}; give one of {', '.join(sorted(kinds))}")
-    warm_up = steps // 5
-    if system.horizon is not None:
-        steps = system.horizon
-    elif system.discount < 1:
-        steps = min(int(np.ceil(np.log(1e-2) / np.log(system.discount))), 500)
-    w = Outcomes(system, law).draw(np.random.default_rng(seed), chains, steps)
-    trial, m, d = Trial(system, w, warm_up), system.n_parts, system.n_axes
+def search_up_to(trial: Trial, kind: str) -> tuple[UpTo, float]:
+    """The best rule of a kind that was found, and what it earned."""
+    system = trial.system
+    m, d = system.n_parts, system.n_axes
     starts = [np.zeros((m, d))] if kind == "constant" else _starts(m, d, system.free_parts)
-    looked = Trial(system, w[: max(chains // 4, 20)], warm_up)  # where to begin
+    shares = np.linspace(0, 1, 5) if kind == "(s, S)" else [0.0]  # of the largest action: nothing less is ordered
+    gaps = [np.floor(share * np.maximum(system.action_high, 0)) for share in shares]
+    looked = trial.of_first(max(len(trial.w) // 4, 20))  # where to begin
     blank = UpTo(system, np.zeros(m), np.zeros((m, d)), np.array(system.action_high, float), np.zeros(m))
-    found = [_looked(looked, replace(blank, weights=weights)) for weights in starts]
+    found = [_looked(looked, replace(blank, weights=weights, gap=gap)) for weights in starts for gap in gaps]
     rule, worth = _climbed(trial, max(found, key=lambda one: one[1])[0], kind)
-    if kind == "weighted":
-        rule, worth = _weighted(trial, rule, worth)
-    return rule, worth
+    return _weighted(trial, rule, worth) if kind == "weighted" else (rule, worth)
 
 
 def _starts(m: int, d: int, free: NDArray[np.int64]) -> list[NDArray[np.float64]]:
@@ -169,6 +127,8 @@ def _climbed(trial: Trial, rule: UpTo, kind: str) -> tuple[UpTo, float]:
                 tried = [_with(rule, name, i, getattr(rule, name)[i] + x * size, whole) for x in (-2, -1, 1, 2)]
                 if name == "most":  # a lower cap wants a higher level
                     tried += [_with(one, "level", i, one.level[i] + 2 * size, whole) for one in tried[:2]]
+                if name == "gap":  # s alone moves, or S alone
+                    tried += [_with(one, "level", i, one.level[i] + one.gap[i] - rule.gap[i], whole) for one in tried]
                 before = best
                 rule, best = _better(trial, rule, best, tried)
                 moved |= best > before
@@ -195,27 +155,20 @@ def _better(trial: Trial, rule: UpTo, best: float, tried: list[UpTo]) -> tuple[U
     return (tried[i], float(worths[i])) if worths[i] > best else (rule, best)
 
 
-def _weighted(trial: Trial, rule: UpTo, best: float, rounds: int = 15, drawn: int = 24) -> tuple[UpTo, float]:
-    """Weights that are drawn around the best few, ever narrower (the cross-entropy method), levels with them."""
-    rng, (m, d) = np.random.default_rng(0), rule.weights.shape
+def _weighted(trial: Trial, rule: UpTo, best: float) -> tuple[UpTo, float]:
+    """Weights, and levels with them, that are drawn around those of a rule."""
+    (m, d), width = rule.weights.shape, rule.system.action_high - rule.system.action_low
     centre = np.concatenate([rule.level, rule.most, rule.weights.ravel()])
-    spread = np.concatenate([np.full(m, 2.0), np.full(m, 1.0), np.full(m * d, 0.15)])
+    spread = np.concatenate([width / 10, width / 20, np.full(m * d, 0.15)])
 
     def made(row: NDArray[np.float64]) -> UpTo:
         return replace(rule, level=row[:m], most=np.maximum(row[m : 2 * m], 0), weights=row[2 * m :].reshape(m, d))
 
-    for _ in range(rounds):
-        rows = centre + spread * rng.standard_normal((drawn, len(centre)))
-        rows[0] = centre
-        worths = trial.worth([made(row) for row in rows])
-        elite = rows[np.argsort(-worths)[: drawn // 4]]
-        if worths.max() > best:
-            rule, best = made(rows[worths.argmax()]), float(worths.max())
-        centre, spread = elite.mean(axis=0), 0.5 * spread + 0.5 * elite.std(axis=0)
-    return rule, best
+    found = narrowed(lambda rows: trial.worth([made(row) for row in rows]), centre, spread, drawn=24, rounds=15)
+    return _better(trial, rule, best, [made(row) for row in found])
 
 
-def imitated(system: LargeSystem, s: Rows, a: Rows) -> UpTo:
+def imitated_up_to(system: LargeSystem, s: Rows, a: Rows) -> UpTo:
     """The rule that does about the same as actions [N, m] in states [N, d]: each part linear, within bounds."""
     m, d = system.n_parts, system.n_axes
     level, weights, most = np.zeros(m), np.zeros((m, d)), np.array(a.max(axis=0), float)
@@ -228,4 +181,9 @@ def imitated(system: LargeSystem, s: Rows, a: Rows) -> UpTo:
         level[i], weights[i] = found[0], -found[1:]
         if not system.continuous:
             level[i] += 0.5 * np.diff(np.unique(system.actions[:, i])).min()  # the nearest, not the one below
-    return UpTo(system, level, weights, most, np.zeros(m))
+    rule = UpTo(system, level, weights, most, np.zeros(m))
+    for i in system.free_parts:  # the gap with which it is wrong by least
+        gaps = [0.0, *np.unique(a[:, i][a[:, i] > 0])[:MOST_GAPS]]
+        rules = [_with(rule, "gap", i, gap, not system.continuous) for gap in gaps]
+        rule = min(rules, key=lambda one: float(np.abs(one(0, s)[:, i] - a[:, i]).mean()))
+    return rule
