@@ -17,7 +17,8 @@ from ucbf.playing import Player, replay
 from ucbf.run import Run
 
 LEARNED, STILL_LEARNING, BY_LEVEL = "learned", "still learning", "by the level of the last steps"
-NOT_RULES = (LEARNED, STILL_LEARNING, BY_LEVEL)
+ROLLING = "rolling orders"
+NOT_RULES = (LEARNED, STILL_LEARNING, BY_LEVEL, ROLLING)
 FEWEST_EPISODES = 8  # with fewer, no verdict is given and no loss is estimated
 CONFIDENCE = 0.95  # of intervals
 Rewards = dict[str, NDArray[np.float64]]  # by the name of a policy: [K] of the test episodes

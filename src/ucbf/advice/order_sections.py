@@ -8,7 +8,7 @@ import numpy as np
 
 from ucbf.advice.caveats import changed, few_episodes, moved
 from ucbf.advice.drift import change, trend
-from ucbf.advice.judging import FEWEST_EPISODES, LEARNED
+from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, ROLLING
 from ucbf.advice.ordering import OrderAdvice
 from ucbf.advice.remarks import Remark, assumed_costs, losing_sales, with_caveats
 from ucbf.advice.sections import (
@@ -56,8 +56,9 @@ def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, .
     better = [row for name, row in rows.items() if name != LEARNED and row["high"] < 0]
     if better and len(advice.test) >= FEWEST_EPISODES:
         rule = better[0]
+        kind = "What adapts" if rule["policy"] == ROLLING else "A simple rule"
         found.append(
-            f"A simple rule did better: {rule['policy']} got {show_number(rule['reward'])} an episode and the learned "
+            f"{kind} did better: {rule['policy']} got {show_number(rule['reward'])} an episode and the learned "
             f"orders {show_number(rows[LEARNED]['reward'])}. Use the rule unless you know why."
         )
     name = advice.shop.amount_name
@@ -119,18 +120,19 @@ def _worth(advice: OrderAdvice) -> tuple[Line, ...]:
         ),
         Line("Service", str(ours.service)),
         Line("On the shelf", f"{show_number(float(ours.left.mean()))} at the end of a step, on average."),
-        Line("Proved", "nothing: demand may drift, and orders are decided over sampled futures."),
+        Line("Proved", "nothing: demand may drift, and orders are found by simulation."),
     )
 
 
 def _assumptions(advice: OrderAdvice) -> tuple[Line, ...]:
     without, with_season = advice.season_scores
     said = [
+        *_of_values(advice),
         Line(
             "Forecast",
             "a mixture of levels that forget at different rates, weighed by what they predicted; made anew at every "
             "step from the demands before it.",
-        )
+        ),
     ]
     if np.isfinite(without):
         used = (
@@ -161,3 +163,20 @@ def _assumptions(advice: OrderAdvice) -> tuple[Line, ...]:
         )
     )
     return tuple(said)
+
+
+def _of_values(advice: OrderAdvice) -> tuple[Line, ...]:
+    """Whether orders are by fitted values, and why."""
+    trial = advice.trial
+    if trial is None:
+        return ()
+    demands = show_count(trial.n_demands, "demand")
+    tried = (
+        f"no table holds {trial.n_pairs:.1g} pairs of states and orders, and values were fitted to {demands}. In the "
+        f"last of the training episodes they got {show_number(trial.ahead)} an episode more than rolling orders (95 %: "
+        f"{show_number(trial.low)} to {show_number(trial.high)})"
+    )
+    if advice.fitted is None:
+        return (Line("Orders", f"decided anew at every step: {tried}."),)
+    again = "They are fitted again to all demands, and take demand to stay as it was: learn again now and then."
+    return (Line("Orders", f"by fitted values: {tried}. {again}"),)

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.advice.judging import LEARNED, Rewards, compare
+from ucbf.advice.judging import LEARNED, ROLLING, Rewards, compare
 from ucbf.advice.service import Service, service_of
 from ucbf.checks import real
 from ucbf.data import Episodes
 from ucbf.data.cutting import require_known
+from ucbf.fitted_orders import FittedOrders, pairs, store_to_fit
 from ucbf.following.calendar import Calendar, calendar_of
 from ucbf.kernels.shelves import sized, step_value
 from ucbf.rolling import Rolling, terms_of
@@ -31,6 +32,23 @@ FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
 SHRUNK = 4.0  # episodes that "no season" is worth
 LEAST_AIM, MOST_AIM = -1.0, 2.0  # standard deviations that a service is aimed below or above what is asked for
 HALVINGS = 6  # of the range between them
+FIRST_PART = 0.7  # of the training episodes, to which values are fitted that are tried in the others
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How orders by fitted values did against rolling orders, in the last of the training episodes."""
+
+    n_pairs: float  # of states and orders, that a table would have to hold
+    n_demands: int  # to which values were fitted
+    ahead: float  # how much more they got in an episode
+    low: float  # the 95 % interval of that
+    high: float
+
+    @property
+    def won(self) -> bool:
+        """Whether they got more."""
+        return self.ahead > 0
 
 
 class Rule(Protocol):
@@ -85,6 +103,8 @@ class OrderAdvice:
     played: dict[str, Played] = field(repr=False)  # by policy, in the test episodes
     asked: float = 0.0  # the share of the steps in which the stock is to last; 0: what earns most is ordered
     aims: tuple[float, float] = (0.0, 0.0)  # the share of the sampled steps aimed at for it: as judged, and now
+    trial: Trial | None = None  # of orders by fitted values; None: none were fitted
+    fitted: FittedOrders | None = field(default=None, repr=False)  # to all demands, if they did better
 
     @property
     def preset(self) -> Inventory:
@@ -117,7 +137,9 @@ class OrderAdvice:
         return compare(self.rewards)
 
     def order(self, stock: Any, under_way: Sequence[tuple[float, int]] = ()) -> float:
-        """What to order in the step after the series: :meth:`ucbf.rolling.Rolling.order`."""
+        """What to order in the step after the series, by fitted values or by :meth:`ucbf.rolling.Rolling.order`."""
+        if self.fitted is not None:
+            return sized(terms_of(self.shop), self.fitted.order(float(stock), under_way))
         return self.rolling.order(stock, under_way).quantity
 
     @property
@@ -154,6 +176,10 @@ def learn_orders(
     Nothing is fitted to the test episodes: at every step the forecast is made from the demands before it, and so is the
     order (:class:`ucbf.rolling.Rolling`). The rules that it is compared with are told the same. What is ordered after
     the series has learned the season again from all episodes.
+
+    Where no table would hold the states and steps are alike, values are fitted too (``ucbf.fitted_orders``), to the
+    first part of the training episodes. They take the place of rolling orders if they get more in the last part; after
+    the series they are fitted to all demands.
 
     Parameters
     ----------
@@ -196,8 +222,9 @@ def learn_orders(
     for demand in before[:first]:
         rolling.observe(demand)
     factors = np.ones(H) if season is None else season
+    trial, orders = _fitted(shop, before, H) if season is None and not service else (None, None)
     rules: dict[str, Rule] = {
-        LEARNED: _Ours(rolling),
+        **({LEARNED: _Ours(rolling)} if orders is None else {LEARNED: orders, ROLLING: _Ours(rolling)}),
         "base-stock": _UpTo(shop, before[:first], factors, _best_cover(shop, before, factors)),
         "certainty-equivalent": _UpTo(shop, before[:first], factors, 1.0),
         "order what was sold": _WhatWasSold(before[:first]),
@@ -222,8 +249,11 @@ def learn_orders(
     rolling = Rolling(shop, season=season, supplier=supplier, service=aims[1])
     for demand in whole_series:
         rolling.observe(demand)
+    fitted = None if orders is None else orders.orders
+    if fitted is not None and (store := store_to_fit(shop, whole_series)) is not None:
+        fitted = FittedOrders.fitted(store, whole_series)
     return OrderAdvice(
-        shop, training, test, episodes, season, scores, whole_series, rolling, played, service, aims
+        shop, training, test, episodes, season, scores, whole_series, rolling, played, service, aims, trial, fitted
     )  # fmt: skip
 
 
@@ -278,6 +308,24 @@ def play(shop: Inventory, demands: Floats, first: int, rule: Rule, done: Callabl
     return Played(out[0], np.asarray(demands, float), out[1], out[2], out[3], worth)
 
 
+def _fitted(shop: Inventory, past: Floats, H: int) -> tuple[Trial | None, _ByValues | None]:
+    """How fitted values did in the last of the training episodes, and orders by them, if they won."""
+    n = H * int(FIRST_PART * len(past) / H)
+    store = store_to_fit(shop, past[:n])
+    if store is None or len(past) - n < 2 * H:
+        return None, None
+    orders = FittedOrders.fitted(store, past[:n])
+    rolling = Rolling(shop)
+    for demand in past[:n]:
+        rolling.observe(demand)
+    last = past[n:][: min(len(past) - n, MOST_PLAYED) // H * H]
+    rules: dict[str, Rule] = {LEARNED: _ByValues(orders), ROLLING: _Ours(rolling)}
+    each = {name: play(shop, last, n, rule).earned(H) for name, rule in rules.items()}
+    row = next(row for row in compare(each) if row["policy"] == ROLLING)
+    trial = Trial(pairs(store), n, row["ahead"], row["low"], row["high"])
+    return trial, _ByValues(orders) if trial.won else None
+
+
 # -- the season -----------------------------------------------------------------------------------------
 
 
@@ -328,6 +376,19 @@ class _Ours:
     def seen(self, demand: float) -> None:
         """What was asked for."""
         self.rolling.observe(demand)
+
+
+class _ByValues:
+    """Orders by fitted values."""
+
+    def __init__(self, orders: FittedOrders) -> None:
+        self.orders = orders
+
+    def __call__(self, t: int, shelf: Floats, under_way: dict[int, float]) -> float:
+        return self.orders.order(float(shelf.sum()), [(q, t - u) for u, q in under_way.items()])
+
+    def seen(self, demand: float) -> None:
+        """Demand is taken to be as it was."""
 
 
 # -- simple rules ---------------------------------------------------------------------------------------

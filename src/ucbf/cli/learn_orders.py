@@ -9,12 +9,12 @@ from ucbf.advice.model_file import KNOWLEDGE
 from ucbf.files import write_whole
 from ucbf.following.calendar import calendar_of
 from ucbf.following.model import NAME as MODEL
+from ucbf.following.stores import FITTED, StoreFile, write_store
 from ucbf.following.stores import NAME as STORE
-from ucbf.following.stores import StoreFile, write_store
 from ucbf.reports import comma_separated
 
 STEPS_SHOWN = 14  # of the forecast
-OF_ORDERS = (STORE, "orders.csv", "forecast.csv")  # files that only orders have
+OF_ORDERS = (STORE, FITTED, "orders.csv", "forecast.csv")  # files that only orders have
 OF_POLICIES = (MODEL, "policy.*", "law.csv", "agent*.npz", KNOWLEDGE)  # and those that only policies have
 
 
@@ -36,11 +36,15 @@ def write_order_files(
         tables["comparison.csv"] = found.comparison()
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
+    if found.fitted is not None:
+        found.fitted.save(folder / FITTED)
     write_store(folder, store_of(found, time_zone))
+    if found.fitted is None:
+        (folder / FITTED).unlink(missing_ok=True)
     pages = {"page.html": html(told, _pictures(found) if pictures else None), "summary.md": markdown(told)}
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
-    return [*reversed(pages), *tables, STORE]
+    return [*reversed(pages), *tables, STORE, *([FITTED] if found.fitted is not None else [])]
 
 
 def _orders(found: OrderAdvice) -> list[dict[str, float]]:
@@ -62,6 +66,7 @@ def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:
         demands=tuple(found.demands.tolist()),
         source=series.source,
         service=found.aims[1],
+        by_values=found.fitted is not None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ucbf.checks import real
 from ucbf.errors import UserError
 from ucbf.files import write_whole
+from ucbf.fitted_orders import FittedOrders
 from ucbf.following.calendar import Calendar
 from ucbf.following.entries import removal_of
 from ucbf.following.model import sealed, unsealed
@@ -24,6 +25,7 @@ from ucbf.systems.inventory import Inventory
 SAME = "already there"
 FAR = 3.0  # times the largest demand that was seen: a slip of the pen
 NAME, FORMAT, VERSION = "store.json", "ucbf store", 2
+FITTED = "fitted.npz"  # orders by fitted values, where these are followed
 Pairs = list[tuple[float, int]]  # quantity and age of orders under way
 
 
@@ -37,6 +39,7 @@ class StoreFile:
     demands: tuple[float, ...]  # of the series, from the first episode on
     source: str
     service: float = 0.0  # the share of the sampled steps in which the stock is to last; 0: what earns most is ordered
+    by_values: bool = False  # whether orders are by fitted values, in a file of their own
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ def read_store(folder: Path) -> StoreFile:
         told: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content["calendar"].items()}
         season = None if content["season"] is None else tuple(content["season"])
         demands = tuple(map(float, content["demands"]))
-        calendar, service = Calendar(**told), float(content["service"])
-        return StoreFile(content["parameters"], season, calendar, demands, content["source"], service)
+        calendar, service, by_values = Calendar(**told), float(content["service"]), bool(content["by_values"])
+        return StoreFile(content["parameters"], season, calendar, demands, content["source"], service, by_values)
     except FileNotFoundError:
         raise UserError(f"{folder} holds no store (no {NAME}); give the folder that ucbf learn wrote") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -87,6 +90,7 @@ class StoreFollower:
     def __init__(self, folder: Path) -> None:
         self.folder, self.store = folder, read_store(folder)
         self.shop, self.calendar = Inventory(**self.store.parameters), self.store.calendar
+        self.fitted = FittedOrders.loaded(folder / FITTED) if self.store.by_values else None
         self.journal = Journal(folder / "journal.jsonl", {"preset": "store"})
 
     # -- what happened ----------------------------------------------------------------------------
@@ -237,15 +241,19 @@ class StoreFollower:
             notes.append(f"{self.calendar.when(missing)} is missing: take in what happened (ucbf observe)")
             rolling.skip()
             under_way = [(quantity, age + 1) for quantity, age in under_way]
-        found = rolling.order(real("stock", stock, -1e12), under_way)
+        real("stock", stock, -1e12)
+        if self.fitted is None:
+            order, relied = rolling.order(stock, under_way).quantity, "relied upon less and less"
+        else:
+            order, relied = sized(terms_of(self.shop), self.fitted.order(stock, under_way)), "taken to come next"
         late = [f"{q:g} ordered {age} steps ago" for q, age in under_way if age > self.shop.lead_time]
         if late:
             notes.append(
-                f"overdue: {', '.join(late)}; they are relied upon less and less. What will not come is taken out by "
+                f"overdue: {', '.join(late)}; they are {relied}. What will not come is taken out by "
                 "ucbf observe --cancelled, with the next step"
             )
         ahead = float(rolling.forecast(self.shop.lead_time + self.shop.review).mean(axis=0).sum())
-        return Ordered(self.calendar.full_name(number), found.quantity, stock, under_way, ahead, tuple(notes[-5:]))
+        return Ordered(self.calendar.full_name(number), order, stock, under_way, ahead, tuple(notes[-5:]))
 
     def status(self) -> dict[str, Any]:
         """How things stand: steps taken in, demand against what was learned, service, orders under way, lead times."""

@@ -33,24 +33,34 @@ def best_actions(
         found, value = _best_of(system, h, s, np.broadcast_to(np.arange(A), (n, A)), worth)
         return system.actions[found], value
     index = system.at_most(a)
-    found, value = _climbed(system, h, s, *_best_of(system, h, s, system.neighbours[index], worth), worth)
+    found, value = _best_of(system, h, s, system.neighbours[index], worth)
+    found, value = _climbed(system, h, s, found, value, worth, np.flatnonzero(found != index))
     first, at_first = _best_of(system, h, s, np.zeros((n, 1), np.int64), worth)
     found, value = np.where(at_first > value, first, found), np.maximum(value, at_first)
     idle = np.flatnonzero(found == 0)
     if len(idle):
         some = np.broadcast_to(np.linspace(0, A - 1, SOME + 1).astype(np.int64)[1:], (len(idle), SOME))
         there, better = _best_of(system, h, s[idle], some, worth)
-        there, better = _climbed(system, h, s[idle], there, better, worth)
+        there, better = _climbed(system, h, s[idle], there, better, worth, np.arange(len(idle)))
         gains = better > value[idle]
         found[idle[gains]], value[idle[gains]] = there[gains], better[gains]
     return system.actions[found], value
 
 
 def _climbed(
-    system: LargeSystem, h: int, s: Rows, found: NDArray[np.int64], value: NDArray[np.float64], worth: Worth
+    system: LargeSystem,
+    h: int,
+    s: Rows,
+    found: NDArray[np.int64],
+    value: NDArray[np.float64],
+    worth: Worth,
+    moving: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """[N] the numbers of the actions that are reached from those found by going to the best nearby, and their worth."""
-    found, value, moving = np.array(found), np.array(value), np.arange(len(s))
+    """[N] the numbers of the actions that are reached from those found by going to the best nearby, and their worth.
+
+    moving: the rows in which there may be better ones nearby
+    """
+    found, value = np.array(found), np.array(value)
     for _ in range(MOVES):
         if not len(moving):
             break
