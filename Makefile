@@ -24,7 +24,7 @@ help:
 	@echo "make bench        how fast the kernels are; with AGAINST=revision: old and new in turn, in a quarter of an hour"
 	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
-	@echo "make fitted       values that are fitted, where no table fits: lost sales of long lead times and others, in an hour"
+	@echo "make fitted       values that are fitted, where no table fits: lost sales of long lead times and others, in some hours"
 	@echo "make inventorybench DATA=file-or-folder  a fixed policy on that benchmark: score, parts left out, in minutes"
 	@echo "make lint         ruff, mypy --strict, import contracts"
 	@echo "make format       rewrite the sources as ruff likes them"

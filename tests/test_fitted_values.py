@@ -193,6 +193,17 @@ def test_a_linear_rule_is_found_again_from_what_it_does():
     assert (again(0, s)[:, 0] == rule(0, s)[:, 0]).mean() > 0.9
 
 
+def test_the_largest_action_is_a_bound_only_where_it_is_reached():
+    system = ucbf.LargeSystem(
+        lambda s, a: s, lambda s, a: a, horizon=None, boundary="clip", low=[-9.0], high=[9.0], action_low=-5,
+        action_high=5,
+    )  # fmt: skip
+    s = np.random.default_rng(0).normal(size=(500, 1))
+    free, bound = (imitated_up_to(system, s, np.minimum(1 - 0.5 * s, most)) for most in (5.0, 1.2))
+    assert (free.most[0], bound.most[0]) == (5, 1.2)
+    assert free(0, s) == pytest.approx(1 - 0.5 * s, abs=1e-3)
+
+
 # -- choosing ---------------------------------------------------------------------------------------
 
 

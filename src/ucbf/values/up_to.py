@@ -13,6 +13,7 @@ from ucbf.values.paths import Rule
 from ucbf.values.trials import Trial, narrowed
 
 MOST_GAPS = 40  # that are tried
+REACHED = 0.05  # of the actions, or more: the largest is a bound, and no chance
 SEARCHED = {"capped": ["most"], "weighted": ["most"], "(s, S)": ["gap"]}  # besides levels
 
 
@@ -171,7 +172,8 @@ def _weighted(trial: Trial, rule: UpTo, best: float) -> tuple[UpTo, float]:
 def imitated_up_to(system: LargeSystem, s: Rows, a: Rows) -> UpTo:
     """The rule that does about the same as actions [N, m] in states [N, d]: each part linear, within bounds."""
     m, d = system.n_parts, system.n_axes
-    level, weights, most = np.zeros(m), np.zeros((m, d)), np.array(a.max(axis=0), float)
+    level, weights, most = np.zeros(m), np.zeros((m, d)), a.max(axis=0)
+    most = np.where((a == most).mean(axis=0) >= REACHED, most, system.action_high).astype(float)
     for i in system.free_parts:
         inside = (a[:, i] > system.action_low[i]) & (a[:, i] < most[i])
         rows = inside if inside.sum() > 10 * d else np.ones(len(a), np.bool_)
