@@ -407,6 +407,10 @@ def test_paths_go_on_until_what_is_earned_moves_no_more():
         work.begin(idle)
         assert (work.first[::10] == 0).all()  # some begin anew
         assert (np.delete(work.first, np.arange(0, 50, 10), axis=0) == reached).all()
+    calls = []
+    work = Work(walking(500), Outcomes(walking(500), ucbf.Disturbance([1.0])), np.random.default_rng(0), None, 100)
+    work._settled(work.first, lambda h, s: calls.append(0) or idle(h, s), 40)
+    assert len(calls) == 40  # what moves in the first steps only has settled
 
 
 def test_rules_are_judged_on_the_same_disturbances():
