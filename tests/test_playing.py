@@ -221,3 +221,98 @@ def test_what_train_needs_is_said():
     endless = ucbf.UCBf(shop.system.replace(horizon=None, terminal=None, discount=0.9))
     with pytest.raises(ValueError, match=r"the environment ended \(terminated\) after 3 steps, and the agent's system"):
         ucbf.train(endless, WorldEnv(shop), steps=5)
+
+
+# -- what contradicts the system ----------------------------------------------------------------------
+
+
+class Tank(gymnasium.Env):
+    """A level from 0 to 20, a pump of 0, 2 or 4, and a demand of 0 to 3: it pays 1 for each unit sold, 5 at the end."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(21), gymnasium.spaces.Discrete(3)
+
+    def __init__(self, told=True, ends=6, pays=1.0):
+        self.told, self.ends, self.pays = told, ends, pays
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s, self.t = 10, 0
+        return self.s, {}
+
+    def step(self, action):
+        demand = int(self.np_random.integers(4))
+        self.s, self.t = min(max(self.s + 2 * int(action) - demand, 0), 20), self.t + 1
+        over = self.t == self.ends
+        paid = self.pays * int(action) + (5.0 if over else 0.0)
+        return self.s, paid, over, False, {"disturbance": -demand} if self.told else {}
+
+
+def tank(pump=2, horizon=6, pays=1.0, **more):
+    return ucbf.System(
+        lambda s, a: s + pump * a,
+        lambda s, a: pays * a,
+        horizon,
+        "clip",
+        terminal=np.full(21, 5.0),
+        disturbance_range=(-6, 3),
+        n_states=21,
+        n_actions=3,
+        **more,
+    )
+
+
+def test_a_disturbance_that_does_not_lead_to_the_next_state_is_an_error():
+    agent = ucbf.UCBVIf(tank(pump=1))
+    with pytest.raises(ValueError, match=r"action 2 at step \d \(f = \d+\) the disturbance .* correct f, or what was"):
+        ucbf.train(agent, Tank(), episodes=50, seed=0)
+    told = ucbf.UCBVIf(tank(pump=1, model_error=4))  # then f may be wrong
+    ucbf.train(told, Tank(), episodes=50, seed=0)
+
+
+def test_a_right_system_is_not_doubted(recwarn):
+    run = ucbf.train(ucbf.UCBVIf(tank()), Tank(), episodes=50, seed=0)
+    assert len(run.reward) == 50
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_rewards_that_the_system_does_not_state_are_warned_of_once(told):
+    with pytest.warns(
+        ucbf.ModelWarning, match=r"paid -\d at step 0 for action \d in state 10, and the system says \d"
+    ) as seen:
+        ucbf.train(ucbf.UCBVIf(tank()), Tank(told, pays=-1.0), episodes=20, seed=0)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+
+
+def test_a_reward_that_is_no_number_is_an_error():
+    with pytest.raises(ValueError, match="the environment's reward is nan at step 0, state 10"):
+        ucbf.train(ucbf.UCBVIf(tank()), Tank(pays=np.nan), episodes=20, seed=0)
+
+
+def test_episodes_that_end_early_are_warned_of_once():
+    with pytest.warns(
+        ucbf.ModelWarning, match="terminated an episode after 3 of 6 steps. The agent plans for 6"
+    ) as seen:
+        ucbf.train(ucbf.UCBVIf(tank()), Tank(ends=3), episodes=20, seed=0)
+    assert len(seen) == 1
+    with pytest.warns(ucbf.ModelWarning, match="truncated an episode after 4 of 6 steps"):
+        ucbf.train(ucbf.UCBVIf(tank()), gymnasium.wrappers.TimeLimit(Tank(), 4), episodes=5, seed=0)
+
+
+def shown(agent, steps=1800):
+    """Tell an agent what a tank does, with any action."""
+    rng = np.random.default_rng(0)
+    for k in range(steps):
+        a, demand = int(rng.integers(3)), int(rng.integers(4))
+        agent.observe(k % 6, 10, a, 10 + 2 * a - demand)
+    return agent
+
+
+def test_nothing_is_certified_where_what_was_seen_contradicts_the_model():
+    assert shown(ucbf.UCBVIf(tank())).certificate().average() >= 0
+    with pytest.warns(ucbf.ModelWarning, match="told a model that does not explain"):
+        agent = shown(ucbf.UCBVIf(tank(pump=1)))
+    for claim in (agent.certificate, agent.credible_gap):
+        with pytest.raises(ValueError, match="what was seen contradicts the model, so that nothing can be certified"):
+            claim()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Protocol
@@ -11,8 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.agents.base import Agent
 from ucbf.checks import integers, length_of, numbers, whole
+from ucbf.model_check import ModelWarning
 from ucbf.run import Progress, Run
+from ucbf.seen import Transition, check_agreement
 from ucbf.system import System
+
+SAME_REWARD = 1e-5  # rewards that differ by less, as a share, are the same
 
 
 class Player(Protocol):
@@ -231,6 +236,10 @@ def train(
     gives it, is used at clipped boundaries, which hide W, and under a boundary that is a function. Where the system has
     contexts, ``info["context"]`` of reset and step says the present one.
 
+    A disturbance that is told and does not lead to the next state is an error, if f is stated as exact. Rewards other
+    than those that the system states, and episodes that the environment ends before their last step, are warned of,
+    once.
+
     Parameters
     ----------
     episodes, steps
@@ -259,6 +268,7 @@ def train(
         else:
             while played.h < system.n_steps and not played.over:
                 collected[k] += system.discount**played.h * played.step()
+            played.warn_if_ended_early()
         if progress is not None:
             progress(k + 1, K)
     return Run(collected, by_step=unending)
@@ -271,6 +281,7 @@ class _Environment:
         self.agent, self.env, self.move = agent, env, move
         self.h, self.s, self.context = 0, None, None
         self.terminated = self.over = False
+        self._warned: set[str] = set()
 
     def reset(self, seed: int | None) -> None:
         s, info = self.env.reset(seed=seed)
@@ -285,12 +296,54 @@ class _Environment:
         s, reward, terminated, truncated, info = self.env.step(self.move(a))
         s, context = deepcopy(s), self._context(info, "step()")
         hidden = system.space.boundary is not None or system.hides(s)
-        w = info.get("disturbance") if hidden else None
+        w, paid = info.get("disturbance"), float(reward)
+        if not np.isfinite(paid):
+            raise ValueError(f"the environment's reward is {paid} at step {h}, state {self.s}; rewards must be finite")
+        if context is None and not system.lag:
+            self._compare(a, s, w, paid, bool(terminated))
         around = {} if context is None else {**before, "next_context": context}
-        agent.observe(h, self.s, a, s, disturbance=w, **around)
+        agent.observe(h, self.s, a, s, disturbance=w if hidden else None, **around)
         self.s, self.context, self.h = s, context, h + 1
         self.terminated, self.over = bool(terminated), bool(terminated or truncated)
-        return float(reward)
+        return paid
+
+    def _compare(self, a: int, s: Any, w: Any, paid: float, terminated: bool) -> None:
+        """What the environment tells and pays, with what the system states: an error, or a warning."""
+        system, h = self.agent.system, self.h % self.agent.system.n_steps
+        here, there = system.space.place("state", self.s), system.space.place("next_state", s)
+        if w is not None and not system.slack and not system.hides(s):
+            check_agreement(system, Transition(h, here, a, there, w))
+        if w is None and system.landing is not None:
+            return  # what is paid depends on W
+        nothing: Any = 0 if system.space.is_line else np.zeros(system.raw_space.n_axes, system.bins.range()[0].dtype)
+        stated = _advanced(system, h, here, a, nothing if system.landing is None else w)[1]
+        if system.horizon is not None and (terminated or h == system.n_steps - 1):
+            ends = stated + system.discount * _terminal(system, there)  # paid at the end, or not at all
+            stated = min(stated, ends, key=lambda each: abs(each - paid))
+        if abs(paid - stated) > SAME_REWARD * max(1.0, abs(paid), abs(stated)):
+            self._warn_once(
+                "reward",
+                f"the environment paid {paid:g} at step {h} for action {a} in state {self.s}, and the system says "
+                f"{stated:g}. The agent learns for the system's rewards: state them as the environment pays them",
+                stacklevel=5,
+            )
+
+    def warn_if_ended_early(self) -> None:
+        """Warn, once, if the environment ended an episode before the system does."""
+        H = self.agent.system.n_steps
+        if self.over and self.h < H:
+            how = "terminated" if self.terminated else "truncated"
+            self._warn_once(
+                "end",
+                f"the environment {how} an episode after {self.h} of {H} steps. The agent plans for {H}, and knows of "
+                "no earlier end: state a shorter horizon, or a state that is never left and pays nothing",
+                stacklevel=4,
+            )
+
+    def _warn_once(self, of: str, message: str, stacklevel: int) -> None:
+        if of not in self._warned:
+            self._warned.add(of)
+            warnings.warn(message, ModelWarning, stacklevel=stacklevel)
 
     def _context(self, info: dict[str, Any], of: str) -> Any:
         """The context that the environment says; None where the system has none."""
@@ -314,7 +367,8 @@ def _checked_spaces(system: System, env: Any) -> Callable[[int], Any]:
         return lambda a: a
     if getattr(observed, "shape", None) != system.space.low.shape or hasattr(observed, "n"):
         raise ValueError(
-            f"the environment observes {observed}, but the system has states of shape {system.space.low.shape}"
+            f"the environment observes {observed}, but the system has states of shape {system.space.low.shape}; wrap "
+            "the environment (gymnasium.wrappers.TransformObservation) so that it observes such a row of numbers"
         )
     if hasattr(acted, "n"):
         _check_space("action_space", acted, system.n_actions, getattr(acted, "start", 0))
@@ -335,5 +389,6 @@ def _check_space(name: str, space: Any, n: int, start: int) -> None:
     if getattr(space, "n", None) != n or getattr(space, "start", 0) != start:
         raise ValueError(
             f"the environment's {name} is {space}, but the agent's system has {n} starting at {start}; "
-            "state the system with the environment's sizes, or wrap the environment"
+            "state the system with the environment's sizes, or wrap the environment "
+            "(gymnasium.wrappers.TransformAction, TransformObservation)"
         )

@@ -63,7 +63,7 @@ def _by_search(system: System, told: Mechanics, moved: Transition, reads_censore
         if measured not in leads:
             raise ValueError(
                 f"{where} the disturbance {disturbance} does not lead to the next state {system.state_name(s_next)} "
-                "that was given; correct one of them"
+                "that was given; correct f or the boundary, or what was given"
             )
         leads = np.array([measured])
     if not len(leads):
@@ -171,6 +171,18 @@ def _from(system: System, h: int, s: int, a: int) -> str:
     return f"from state {system.space.name(s)}, action {a} at step {h} (f = {system.f[h, s, a]})"
 
 
+def check_agreement(system: System, moved: Transition) -> None:
+    """An error unless f + W leads to the next state, where W was measured. Not with contexts."""
+    if system.space.is_line:
+        _check_agreement(system, moved)
+        return
+    x, s_next = _after(system, moved), moved.s_next
+    after = system.space.points[s_next] if system.space.all_whole else s_next
+    measured = np.ravel(numbers("disturbance", moved.disturbance))
+    if measured.shape == x.shape:
+        _check_agreement_in_a_box(system, moved, x, after, measured)
+
+
 def _check_agreement(system: System, moved: Transition) -> None:
     """An error unless f + W, give or take ζ/2, leads to the next state."""
     h, s, a, s_next, disturbance = moved
@@ -180,7 +192,7 @@ def _check_agreement(system: System, moved: Transition) -> None:
     if s_next not in landed:
         raise ValueError(
             f"{_from(system, h, s, a)} the disturbance {disturbance} leads to {raw}, not to the next state "
-            f"{system.space.name(s_next)} that was given; correct one of them, or declare a larger model_error"
+            f"{system.space.name(s_next)} that was given; correct f, or what was given, or declare a larger model_error"
         )
 
 
@@ -197,5 +209,5 @@ def _check_agreement_in_a_box(
         before = space.points[moved.s] if space.all_whole else moved.s
         raise ValueError(
             f"from {before} with action {system.actions[moved.a]} at step {moved.h} (f = {x}) the disturbance {w} "
-            f"leads to {x + w}, not to the next state {after} that was given; correct one of them"
+            f"leads to {x + w}, not to the next state {after} that was given; correct f, or what was given"
         )

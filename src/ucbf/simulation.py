@@ -266,7 +266,10 @@ def _stops(agent: Agent, world: World, K: int, stop_when: float | None) -> dict[
     agent.check_certifiable(K)
 
     def certified() -> bool:
-        found: Certificate = agent.certificate()  # type: ignore[attr-defined]  # it has one: it was checked
+        try:
+            found: Certificate = agent.certificate()  # type: ignore[attr-defined]  # it has one: it was checked
+        except ValueError:  # what was seen since contradicts the model, which a ModelWarning says
+            return False
         return found.average(world.start) <= wanted
 
     return dict.fromkeys(looks(K), certified)

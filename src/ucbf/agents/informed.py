@@ -23,6 +23,7 @@ from ucbf.system import System
 from ucbf.units import following
 
 RENEWALS = ("episode", "few")
+REJECTED = 1e-6  # the chance with which a right model may seem so contradicted that nothing is certified of it
 CHECK_EVERY = 10  # episodes that are observed step by step; from 200 on 20, from 400 on 40, and so on
 
 
@@ -237,6 +238,12 @@ class InformedAgent(CompiledAgent):
             raise ValueError(
                 f"{outside} residuals were outside the declared range and left out, so that nothing can be certified; "
                 "correct f, or declare a wider disturbance_range"
+            )
+        found = self.model_check(REJECTED)
+        if not found.ok:
+            raise ValueError(
+                f"what was seen contradicts the model, so that nothing can be certified: {found}; correct f, or "
+                "declare a larger model_error"
             )
 
     # -- what it knows ----------------------------------------------------------------------------
