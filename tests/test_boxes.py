@@ -316,6 +316,22 @@ def test_a_file_of_another_box_is_refused_with_the_difference(tmp_path):
             ucbf.load(path, system=regulator(arguments.pop("points"), **arguments))
 
 
+@pytest.mark.parametrize(
+    ("name", "other"), [("f", {"f": lambda s, a: s + a + 0.25}), ("reward", {"reward": lambda s, a: -(s[..., 0] ** 4)})]
+)
+def test_a_box_with_other_functions_is_refused(name, other, tmp_path):
+    def line(f=lambda s, a: s + a, reward=lambda s, a: -(s[..., 0] ** 2)):
+        return ucbf.System(
+            f, reward, 3, "clip", low=[-1.0], high=[1.0], points=[9], actions=[[-0.25], [0.0], [0.25]],
+            disturbance_range=([-0.5], [0.5]),
+        )  # fmt: skip
+
+    ucbf.UCBVIf(line()).save(tmp_path / "agent.npz")
+    ucbf.load(tmp_path / "agent.npz", system=line())
+    with pytest.raises(ValueError, match=f"its {name} is not that of the system given; state the system as it was"):
+        ucbf.load(tmp_path / "agent.npz", system=line(**other))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_forged_files_of_an_agent_in_a_box_are_refused_or_harmless(every, tmp_path):

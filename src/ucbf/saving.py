@@ -26,6 +26,7 @@ FORMAT, VERSION = "ucbf agent", 4
 LARGEST_FILE = 2**30  # bytes of arrays, unless the caller allows more
 LARGEST_HEADER = 2**24  # bytes
 TABLES = 8  # that an agent keeps over raw next states or disturbances, about
+SAMPLED = 1000  # points at which functions are compared that are stated again
 AT_A_TIME = 2**20  # bytes read; a zip's list of contents must be shorter
 Arrays = dict[str, NDArray[Any]]
 
@@ -52,6 +53,8 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     arguments = saved.system.arguments()
     arrays: Arrays = {f"system.{k}": v for k, v in arguments.items() if isinstance(v, np.ndarray)}
     arrays |= {f"state.{name}": array for name, array in saved.state.items()}
+    if "f" not in arguments:
+        arrays |= {f"sample.{name}": array for name, array in _sample(saved.system).items()}
     about = {
         "agent": saved.agent,
         "params": {name: _plain(name, value) for name, value in saved.params.items()},
@@ -72,7 +75,8 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: Syst
         told |= header["system"]
         params = {k: _revived(v) for k, v in header["params"].items()}
         state = {k.removeprefix("state."): v for k, v in arrays.items() if k.startswith("state.")}
-        described = _stated_again(told, system) if "f" not in told else _stated(told)
+        sample = {k.removeprefix("sample."): v for k, v in arrays.items() if k.startswith("sample.")}
+        described = _stated_again(told, system, sample) if "f" not in told else _stated(told)
         saved = Saved(str(header["agent"]), params, described, state, _preset(header.get("preset")))
     except NotStatedError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -94,8 +98,19 @@ class NotStatedError(ValueError):
     """The system of a file has to be stated again, and was not, or another one was."""
 
 
-def _stated_again(told: dict[str, Any], system: System | None) -> System:
-    """The system that the user stated again, if it is the one that was saved."""
+def _sample(system: System) -> Arrays:
+    """What the functions of a system said, at some points."""
+    m = system.mechanics
+    tables = {"f": system.f, "reward": m.reward, "landing": m.landing, "boundary": m.next_state, "late_landing": m.late}
+    return {
+        name: np.ravel(table)[np.linspace(0, table.size - 1, min(table.size, SAMPLED)).astype(np.int64)]
+        for name, table in tables.items()
+        if table.size
+    }
+
+
+def _stated_again(told: dict[str, Any], system: System | None, sample: Arrays) -> System:
+    """The system that the user stated again, if it is the one that was saved. sample: of what its functions said."""
     if system is None:
         raise NotStatedError(
             "its system has continuous axes, a boundary of its own or a late_landing, whose functions are not saved: "
@@ -108,6 +123,10 @@ def _stated_again(told: dict[str, Any], system: System | None) -> System:
         plain = _plain(name, mine.tolist() if isinstance(mine, np.ndarray) else mine)
         if plain != (theirs.tolist() if isinstance(theirs, np.ndarray) else theirs):
             raise NotStatedError(f"its {name} is {theirs!r:.60}, that of the system given is {mine!r:.60}")
+    given = _sample(system) if sample else {}
+    for name, values in sample.items():
+        if name not in given or values.shape != given[name].shape or not np.allclose(values, given[name], 1e-9, 1e-9):
+            raise NotStatedError(f"its {name} is not that of the system given; state the system as it was")
     return system
 
 
