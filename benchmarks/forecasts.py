@@ -74,11 +74,11 @@ def levels(season: int) -> Foretell:
         at = np.arange(len(past) + max(AHEAD)) % season
         mixture = LevelMixture()
         for d, factor in zip(past, factors[at], strict=False):
-            mixture.add(d / factor)
+            mixture.add(d, factor)
         rng = np.random.default_rng(0)
         even = (np.arange(1024) + 0.5) / 1024
-        paths = mixture.paths(even, rng.standard_normal((1024, 2 + 2 * max(AHEAD))))
-        return np.asarray(np.quantile(paths, SHARES, axis=0).T * factors[at[len(past) :], None])
+        paths = mixture.paths(even, rng.standard_normal((1024, 2 + 2 * max(AHEAD))), factors[at[len(past) :]])
+        return np.asarray(np.quantile(paths, SHARES, axis=0).T)
 
     return foretell
 

@@ -236,6 +236,20 @@ def test_a_larger_stock_never_means_a_larger_order(name, service):
         assert found[-1] == 0 or shop.shelf_life  # what is there may be too old when an order comes
 
 
+def test_where_orders_cost_something_it_is_looked_ahead_until_a_batch_is_sold():
+    # demand 10: the batch is sqrt(2 * 250 * 10 / 0.5) = 100, which lasts 10 steps; the order comes after 2.
+    def ahead(**costs):  # fmt: skip
+        orders = Rolling(STORE.replace(**{"review": 1, "holding": 0.5, **costs}))
+        for _ in range(60):
+            orders.observe(10)
+        return orders.look_ahead
+
+    assert ahead(order_cost=250) in (2 + 1 + 10, 2 + 1 + 11)  # the forecast is not 10 to the last digit
+    assert ahead(order_cost=0) == ahead(order_cost=5) == 2 + 1 + 3
+    assert ahead(order_cost=99_999) == 2 + 1 + 14
+    assert ahead(order_cost=0, review=4) == 2 + 1 + 8
+
+
 def test_between_reviews_nothing_is_ordered():
     orders = Rolling(STORE)
     for demand in (9, 12, 10):

@@ -31,7 +31,7 @@ from ucbf.suppliers import Belief, Supplier, believe
 from ucbf.systems.inventory import Inventory
 
 Floats = NDArray[np.float64]
-BEYOND = 3  # steps looked ahead after the one in which an order is promised
+BEYOND, LONGEST = 3, 14  # steps looked ahead after the one in which an order is promised: at least, and for a batch
 EVERY = 4  # one path in so many is enough to choose the safety of later orders
 SAFETIES = tuple(-1.5 + 0.5 * i for i in range(13))  # -1.5, -1, ..., 4.5
 
@@ -260,8 +260,16 @@ class Rolling:
 
     @property
     def look_ahead(self) -> int:
-        """How many steps are looked ahead: until what is ordered now has come, and BEYOND, and two reviews."""
-        return self.supplier.promised + 1 + max(BEYOND, 2 * self.shop.review)
+        """How many steps are looked ahead: until what is ordered now has come, and then BEYOND, or two reviews.
+
+        Where orders cost something, at least as many as a batch of the cheapest size lasts, up to LONGEST: else it
+        would not be seen that a large order saves the next.
+        """
+        shop, lasts = self.shop, 0.0
+        if shop.order_cost > 0 and shop.holding > 0:
+            mean = max(float(self.forecast(len(self.season)).mean()), 1e-9)
+            lasts = min((2 * shop.order_cost / (shop.holding * mean)) ** 0.5, LONGEST)
+        return self.supplier.promised + 1 + max(BEYOND, 2 * shop.review, int(np.ceil(lasts)))
 
     def order(self, stock: Any, under_way: Sequence[tuple[float, int]] = ()) -> Order:
         """The order to place now.
