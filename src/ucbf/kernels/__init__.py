@@ -17,6 +17,8 @@
     averaged  UCB-f; sharper: with bonuses that follow variances
     planned   UCBVI-f
     tabular   learners that are not told f
+    levels    a demand whose level drifts
+    shelves   a store, step by step; rolling: the order to place now, over sampled paths
     loop      act, then learn
     boxes     a learner in one place, for those who call it step by step
 
