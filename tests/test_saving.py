@@ -325,8 +325,8 @@ def test_every_array_of_every_agent_has_limits(name):
 @pytest.mark.parametrize(
     ("name", "array", "value", "message"),
     [
-        ("UCBVI-f, offsets", "model.f", 2**31 - 1, r"its model.f\[0, 0, 0\] is 2147483647; it must be 0 to 2"),
-        ("UCBVI-f, offsets", "model.low", -5, r"its model.low\[0, 0, 0\] is -5; it must be 0 to 1"),
+        ("UCBVI-f, offsets", "model.f", 2**31 - 1, r"its model.f\[0, 0, 0\] is 2147483647; it must be 0 to 6"),
+        ("UCBVI-f, offsets", "model.low", -5, r"its model.low\[0, 0, 0\] is -5; it must be -1 to 1"),
         ("UCBVI-f, offsets", "model.amount", 0.0, r"its model.amount\[0\] is 0.0; it must be 0.003 to 1.0"),
         ("UCBVI-f, offsets", "model.visits", -1, r"its model.visits\[0\] is -1; it must be 0 to 9007199254740992"),
         ("UCBVI-f, offsets", "watch.length", 0, r"its watch.length\[0\] is 0; it must be 1 to"),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.kernels.fitting import NEVER, SMOOTHINGS
+from ucbf.kernels.fitting import SMOOTHINGS
 from ucbf.kernels.models import Bounded
 from ucbf.kernels.offsets import Offsets
 from ucbf.kernels.types import Mechanics
@@ -134,12 +134,13 @@ def _watch_limits(told: Mechanics, stored: Arrays, at: str) -> Limits:
 
 def _model_limits(system: System, told: Mechanics, model: Any, stored: Arrays, at: str) -> Limits:
     """Of a model of f. Where f is fitted in Python its bounds may be one state further apart."""
-    first, half, fitted = model.first.astype(np.int64), system.slack, isinstance(model, Offsets)
+    first, fitted = model.first.astype(np.int64), isinstance(model, Offsets)
+    reach = 2 * system.slack if fitted else system.slack
     limits = {
         "first": Limit(first, first),
-        "f": Limit(0, told.n_after - 1) if told.modular else Limit(first - half, first + half),
-        "low": Limit(first - half - (not fitted), np.minimum(first + half, stored[f"{at}.high"])),
-        "high": Limit(first - half, first + half),
+        "f": Limit(0, told.n_after - 1),
+        "low": Limit(first - reach - (not fitted), np.minimum(first + reach, stored[f"{at}.high"])),
+        "high": Limit(first - reach, first + reach),
         "residuals": Limit(0, MOST_SEEN),
         "lead": Limit(-VALUE, VALUE),
     }
@@ -149,18 +150,19 @@ def _model_limits(system: System, told: Mechanics, model: Any, stored: Arrays, a
 
 
 def _offset_limits(model: Offsets) -> Limits:
-    """Of the arrays from which offsets are fitted."""
-    likely, amounts = 1e20, (model.smoothing,) if model.smoothing > 0 else SMOOTHINGS
+    """Of the arrays from which offsets are fitted, and certificates made."""
+    likely, amounts, half = 1e20, (model.smoothing,) if model.smoothing > 0 else SMOOTHINGS, model.half
+    counted = ("seen", "often", "raw", "counts", "law", "visits", "met", "due", "clock", "pool")
     return {
-        **dict.fromkeys(("seen", "known", "counts", "visits", "clock"), Limit(0, MOST_SEEN)),
-        "stale": Limit(0, 1),
-        "barred": Limit(-likely, 0),
-        "likelihood": Limit(-likely, likely),
-        "posterior": Limit(0, ROUNDED),
-        "belief": Limit(-1e3, 0),
-        "prior": Limit(model.prior, model.prior),
-        "logs": Limit(-1e3, ROUNDED - 1),
-        "apart": Limit(25 * NEVER, -25 * NEVER),
+        **dict.fromkeys(counted, Limit(0, MOST_SEEN)),
+        **dict.fromkeys(("stale", "left"), Limit(0, 1)),
+        **dict.fromkeys(("barred", "said"), Limit(-likely, 0)),
+        **dict.fromkeys(("posterior", "exact", "overlap"), Limit(0, ROUNDED)),
+        **dict.fromkeys(("gain", "scores"), Limit(-VALUE, VALUE)),
+        "believed": Limit(1e-300, MOST_SEEN),
         "amount": Limit(min(amounts), max(amounts)),
-        **dict.fromkeys(("weights", "own", "spare", "spare_posterior"), Limit(-SUM, SUM)),
+        "anchor": Limit([0, -half, -half], [2, half, half]),
+        "certain": Limit(-1, 4 * half),
+        "ends": Limit(0, 4 * half),
+        **dict.fromkeys(("weights", "bids"), Limit(-SUM, SUM)),
     }

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.kernels.fitting import HARDLY
 from ucbf.kernels.offsets import Offsets
 from ucbf.kernels.types import Mechanics
 from ucbf.kernels.watch import (
@@ -137,12 +138,34 @@ def _from_origin(w: NDArray[np.int64], told: Mechanics, watch: Watch, step: int)
     return np.array([from_origin(int(each), origin, around) for each in w])
 
 
-def check_model(system: System, watch: Watch, sums: list[Sums], p: float, settled: bool) -> ModelCheck:
+def beyond_reach(model: Offsets, p: float) -> list[Finding]:
+    """Pairs whose residuals no error of f within ζ/2 explains, by what is believed of offsets.
+
+    Offsets are told apart from W but for a constant: that one counts which explains most.
+    """
+    half, P, found = model.half, len(model.posterior), []
+    rows = model.posterior.reshape(len(model.f), -1, model.posterior.shape[1])
+    visits = model.visits.reshape(len(model.f), -1)
+    for posterior, seen in zip(rows, visits, strict=True):
+        within = np.stack([posterior[:, c : c + 2 * half + 1].sum(axis=1) for c in range(2 * half + 1)])
+        likely = np.log(np.maximum(within, HARDLY))
+        best = float(model.exact[0]) + (1 - float(model.exact[0])) * within[likely.sum(axis=1).argmax()]
+        unlikely = np.flatnonzero(best < p / P)
+        if len(unlikely):
+            what = f"no error of f within ζ/2 = {half} explains the residuals of {len(unlikely)} pairs"
+            strength = float(np.sqrt(-2 * np.log(max(float(best.min()), HARDLY))))
+            found.append(Finding("in places", what, int(seen[unlikely].sum()), strength))
+    return found
+
+
+def check_model(
+    system: System, watch: Watch, sums: list[Sums], p: float, settled: bool, more: list[Finding]
+) -> ModelCheck:
     """What speaks against the model.
 
-    sums: for each axis of W; settled: f was repaired, so that ζ excuses nothing any more
+    sums: for each axis of W; settled: f was repaired, so that ζ excuses nothing any more; more: what was found already
     """
-    findings: list[Finding] = []
+    findings = list(more)
     outside, hidden = int(watch.unused[OUTSIDE]), int(watch.unused[CENSORED])
     if outside:
         low, high = (system.declared_residuals[i] for i in (0, -1)) if system.space.is_line else system.bins.range()

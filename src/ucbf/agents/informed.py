@@ -352,4 +352,5 @@ class InformedAgent(CompiledAgent):
         """
         p, seen = real("p", p, 0, 1, open_low=True), self.learner.watch
         sums = self.model.deviations(self.system, self.told, self.learner.model, seen)
-        return check_model(self.system, seen, sums, p, settled=self.model.repairs)
+        more = self.model.findings(self.learner.model, p)
+        return check_model(self.system, seen, sums, p, settled=self.model.repairs, more=more)

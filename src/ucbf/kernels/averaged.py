@@ -9,7 +9,7 @@ from ucbf.kernels.backward import take_best
 from ucbf.kernels.jit import apart, by_type, inlined, unsigned
 from ucbf.kernels.laws import counts_add
 from ucbf.kernels.learners import learn, registered
-from ucbf.kernels.models import learn_disturbance, learn_pair, may_change, refit, value_pairs
+from ucbf.kernels.models import explore, explores, learn_disturbance, learn_pair, may_change, refit, value_pairs
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -18,8 +18,8 @@ from ucbf.kernels.watch import CENSORED, Watch, watch
 # average_in(told, learner, how, h, e, j, share): take in what disturbance j says of every after-state of step h and
 # context e, with the bonus. how: learner.how
 average_in = by_type(2)
-# move_along(told, how, by): all after-states were moved by so much, and the law of W may be believed another.
-move_along = by_type(1)
+# recount(how): the counts of disturbances were changed by what is believed of f.
+recount = by_type(0)
 
 
 @packed
@@ -115,8 +115,8 @@ def hoeffding_average_in(
 
 
 @inlined
-def hoeffding_move_along(told: Mechanics, how: Hoeffding, by: int) -> None:
-    """Nothing to do: it is the same everywhere."""
+def recount_nothing(how: Any) -> None:
+    """Nothing to do: no disturbances are counted."""
 
 
 @inlined
@@ -164,32 +164,18 @@ def ucb_f_renew(told: Mechanics, learner: UCBfState) -> int:
         for h in range(told.horizon):
             for e in range(told.n_contexts):
                 learner.made[0] = min(learner.made[0], learner.visits[h, e])
-        back = refit(told, learner.model, learner.watch)
-        move_average(told, learner.average, -back)
+        refit(told, learner.model, learner.watch)
         if waits:
-            move_along(told, learner.how, -back)
+            recount(learner.how)
     for h in range(told.horizon if due or waits else 0):
         value_pairs(told, learner.model, learner.average, h, learner.weight[h, 0])
         for e in range(told.n_contexts):
-            if ucb_f_greedy(told, learner, h, e, due):
+            if ucb_f_greedy(told, learner, h, e, due and not explores(learner.model)):
                 top = h
-    return top
-
-
-@inlined
-def move_average(told: Mechanics, average: Floats, by: int) -> None:
-    """Where all after-states were moved, what follows them moves along. average: [H, X]."""
-    X = told.n_after
-    for h in range(average.shape[0] if by else 0):
-        for _ in range(abs(by)):
-            end = 0 if by > 0 else X - 1
-            carried = average[h, X - 1 - end] if told.modular else average[h, end]
-            for i in range(X):
-                x = i if by > 0 else X - 1 - i
-                average[h, x], carried = carried, average[h, x]
+    return max(top, explore(told, learner.model, learner.average, learner.policy)) if due else top
 
 
 average_in.state(Hoeffding, hoeffding_average_in)
-move_along.state(Hoeffding, hoeffding_move_along)
+recount.state(Hoeffding, recount_nothing)
 registered(UCBfState, ucb_f_update, ucb_f_follow)
 learn.state(UCBfState, ucb_f_learn)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ucbf.kernels.jit import compiled, inlined, signed, unsigned
-from ucbf.kernels.models import may_change, value_pairs, with_ahead
+from ucbf.kernels.models import explore, explores, may_change, value_pairs, with_ahead
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import context_of, raw_of, row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -151,9 +151,10 @@ def induction(
         expect(m, h, moves, law, value, raw, ahead, h)
         value_pairs(m, model, ahead, h, 1.0)
         for e in range(m.n_contexts):
-            if take_best(m, model, ahead, value, policy, h, 1.0, 0.0, np.inf, True, e) and top < 0:
+            if take_best(m, model, ahead, value, policy, h, 1.0, 0.0, np.inf, not explores(model), e) and top < 0:
                 top = h
-    return top
+    explored: int = explore(m, model, ahead, policy)
+    return max(top, explored)
 
 
 @compiled

@@ -14,19 +14,24 @@ from numpy.typing import NDArray
 from ucbf.kernels.jit import by_type, inlined, unsigned
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, residual_of
-from ucbf.kernels.types import Floats, Mechanics
+from ucbf.kernels.types import Floats, Ints, Mechanics
 
 # learn_pair(told, model, seen) -> bool: take in what a transition says of f; whether no doubt is left about its pair.
 learn_pair = by_type(1)
 # learn_disturbance(model, h, j): take in a disturbance of which neither state nor action is known.
 learn_disturbance = by_type(0)
-# refit(told, model, watch) -> int: fit the model to what was seen; how far all of f was moved back.
+# refit(told, model, watch): fit the model to what was seen.
 refit = by_type(1, merged=False)
 # value_pairs(told, model, ahead, h, weight): find what is taken to follow every pair of step h.
 value_pairs = by_type(1)
 # with_ahead(told, model, paid, h, f, s, a, ahead, row) -> float: what a pair pays, and what is taken to follow it.
 # f: the row of after-states of step h
 with_ahead = by_type(1)
+# explore(told, model, ahead, policy) -> int: write the policy of a learner that explores; the last step that changed,
+# or -1.
+explore = by_type(1, merged=False)
+# explores(model) -> bool: whether it does, so that the policy is not simply the best by what is taken to follow.
+explores = by_type(0)
 # may_change(model) -> bool: whether f as believed may change, so that values wait for the next episode.
 may_change = by_type(0)
 
@@ -50,9 +55,8 @@ def exact_learn_disturbance(model: Any, h: int, j: int) -> None:
 
 
 @inlined
-def exact_refit(told: Mechanics, model: Any, watch: Any) -> int:
+def exact_refit(told: Mechanics, model: Any, watch: Any) -> None:
     """Nothing to do."""
-    return 0
 
 
 @inlined
@@ -93,8 +97,14 @@ def as_told(told: Mechanics) -> Any:
 
 @inlined
 def never(model: Any) -> bool:
-    """F stays."""
+    """Never."""
     return False
+
+
+@inlined
+def no_exploring(told: Mechanics, model: Any, ahead: Floats, policy: Ints) -> int:
+    """Nothing to do."""
+    return -1
 
 
 @packed
@@ -142,9 +152,8 @@ def bounded_learn_disturbance(model: Bounded, h: int, j: int) -> None:
 
 
 @inlined
-def bounded_refit(told: Mechanics, model: Bounded, watch: Any) -> int:
+def bounded_refit(told: Mechanics, model: Bounded, watch: Any) -> None:
     """Nothing to do: the estimator writes into the model."""
-    return 0
 
 
 @inlined
@@ -169,7 +178,7 @@ def lead_with_ahead(
 
 @inlined
 def always(model: Any) -> bool:
-    """F may change."""
+    """Always."""
     return True
 
 
@@ -177,6 +186,8 @@ def always(model: Any) -> bool:
 def place(told: Mechanics, x: int) -> int:
     """An after-state that an offset leads to, brought back among those there are."""
     X = told.n_after
+    if 0 <= x < X:
+        return x
     return x % X if told.modular else min(max(x, 0), X - 1)
 
 
@@ -186,6 +197,9 @@ for kind in (Exact, Interpolated):
     refit.state(kind, exact_refit)
     value_pairs.state(kind, exact_value_pairs)
     may_change.state(kind, never)
+for believed in (Exact, Interpolated, Bounded):
+    explores.state(believed, never)
+    explore.state(believed, no_exploring)
 with_ahead.state(Exact, exact_with_ahead)
 with_ahead.state(Interpolated, interpolated_with_ahead)
 

@@ -8,32 +8,38 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.kernels.fitting import HARDLY, NEVER, bar_of, fit_offsets
-from ucbf.kernels.jit import inlined, inner
+from ucbf.kernels.exploring import offsets_explore, offsets_value_pairs
+from ucbf.kernels.fitting import NEVER, fit_offsets
+from ucbf.kernels.jit import inlined
 from ucbf.kernels.models import (
     always,
+    explore,
+    explores,
     is_settled,
     lead_with_ahead,
     learn_disturbance,
     learn_pair,
     may_change,
     note_residual,
-    place,
     refit,
     value_pairs,
     with_ahead,
 )
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen
+from ucbf.kernels.settling import ABSOLUTE, KIND, NO_ANCHOR
 from ucbf.kernels.types import Floats, Ints, Mechanics
+
+LITTLE = 1e-9  # of every prediction is shared among all residuals, so that none has chance 0
 
 
 @packed
 class Offsets(NamedTuple):
     """A whole offset of f for every pair, and how sure it is.
 
-    P = F·S·A pairs, F being 1 where f is the same at every step; E = 2 half + 1 offsets of a pair, and 2E - 1 with room
-    to move all of them by a constant; L rows of the law, 1 or H; M rows of what was seen, 1 only if F and L are.
+    P = F·S·A pairs, F being 1 where f is the same at every step. A pair has E = 4 half + 1 offsets, -ζ..ζ: what all
+    have in common is not told apart from W, and differences are up to ζ. L rows of the law, 1 or H; M rows of what was
+    seen, 1 only if F and L are.
     """
 
     first: NDArray[np.int32]  # [F, S, A] after-states as they were told
@@ -42,28 +48,40 @@ class Offsets(NamedTuple):
     high: NDArray[np.int32]  # [F, S, A]
     residuals: Floats  # [H, R] how often each residual of f as it was told was seen
     lead: Floats  # [H, S, A] what is taken to follow every pair
-    half: int  # the largest offset, ζ/2
+    gain: Floats  # [H, S, A] by how much the best action would be better if the offset of a pair were known
+    half: int  # the largest error of f, ζ/2
     threshold: float  # offsets less likely than this are dismissed, at first
     smoothing: float  # added to every count of the law; 0: it follows the data
-    iterations: int  # of expectation and maximisation at a time
+    sweeps: int  # over all pairs at a time
     seen: NDArray[np.int32]  # [M, S·A, R] residuals of f as it was told
-    known: Floats  # [L, R] disturbances that were measured: at an edge, or before the start
+    often: NDArray[np.int32]  # [M, S·A] how many
     barred: Floats  # [P, E] what an edge said of the offsets
-    likelihood: Floats  # [P, 2E-1] of every offset, given the law that other pairs showed
-    posterior: Floats  # [P, E] of every offset
-    belief: Floats  # [E] logarithm of how likely offsets are before a pair is seen: what the others have
-    counts: Floats  # [L, R] the law: the expected number of times that each disturbance occurred
-    prior: Floats  # [L, R] counts before any observation
-    logs: Floats  # [L, R + 4 half] logarithm of the law when last fitted, continued at both ends
-    apart: Floats  # [4 half + 1] by how much one residual tells apart offsets that differ by -2 half .. 2 half
+    posterior: Floats  # [P, E] of every offset, unless f is as told
+    ends: Ints  # [P, 2] the first and the last offset that is not ruled out by it
+    believed: Floats  # [E] how many pairs have an offset, as far as that is known, and before any was seen
+    raw: Floats  # [L, R] how often each disturbance occurred if f is as told, and before any was seen
+    counts: Floats  # [L, R] how often it is expected to have occurred, given the offsets
+    law: Floats  # [L, R] what is believed of both
+    scores: Floats  # [2] logarithm of how likely all residuals were said to be, each before it was seen: by f as told,
+    # and by offsets
+    exact: Floats  # [1] how likely it is that f is as told
+    amount: Floats  # [2] the smoothing now, with f as told and with offsets
+    overlap: Floats  # [L, 2E-1] how alike laws are that are moved apart by -(E-1)..E-1, from 0 to 1: they are the same
     weights: Floats  # [E] room for the posterior of one pair
-    own: Floats  # [R] room for what one pair adds to the law
+    bids: Floats  # [3, H] room to choose what to try
     visits: Ints  # [P] observations of every pair
+    met: Ints  # [H, S] visits of every state
     stale: Ints  # [P] pairs with news since the last renewal
-    spare: Floats  # [L, R] room for the law while another fit is tried
-    spare_posterior: Floats  # [P, E]
-    amount: Floats  # [1] the smoothing now
-    clock: Ints  # [3] observations so far; those at which the law is fitted again, and from the beginning
+    clock: Ints  # [2] observations so far; those at which the law is fitted again
+    # What certificates rely on: ucbf.kernels.settling
+    window: Ints  # [2] the first and the last disturbance that may occur, among the residuals
+    clear: NDArray[np.bool_]  # [P] whether no boundary may hide what a pair shows
+    anchor: Ints  # [3] what offsets are counted from; the least and the most that this may be itself
+    left: NDArray[np.bool_]  # [P, E] offsets that were not dismissed, but for a small chance
+    certain: Ints  # [P] the one that is left; -1: several
+    due: Ints  # [P] visits after which offsets are looked at again
+    said: Floats  # [P] logarithm of how likely the residuals of a pair were said to be, each before it was seen
+    pool: Floats  # [L, R] disturbances that pairs showed whose offset was certain before
 
 
 @inlined
@@ -73,95 +91,69 @@ def offsets_learn_pair(told: Mechanics, m: Offsets, seen: Seen) -> bool:
     as_told = note_residual(told, m, seen)
     if as_told >= 0:
         S, A = told.after.shape[1:]
-        f, width = min(h, len(m.f) - 1), m.barred.shape[1]
+        f, row, E, R = min(h, len(m.f) - 1), min(h, len(m.counts) - 1), len(m.weights), told.n_residuals
         pair = (f * S + s) * A + a
         m.clock[0] += 1
-        m.visits[pair] += 1
+        m.met[h, s] += 1
         m.stale[pair] = 1
+        for d in range(E if m.visits[pair] == 0 else 0):
+            m.believed[d] += m.posterior[pair, d]
+        m.visits[pair] += 1
         if told.hides[seen.s_next]:  # W is known, and the offset must lead to the boundary
-            m.known[min(h, len(m.known) - 1), as_told] += 1
-            for d in range(width):
-                z = m.first[f, s, a] + d - m.half + as_told
+            m.counts[row, as_told] += 1
+            for d in range(E):
+                z = m.first[f, s, a] + d - 2 * m.half + as_told
                 if not (0 <= z < len(told.next_state)) or told.next_state[z] != seen.s_next:
                     m.barred[pair, d] += NEVER
         else:
+            predict(told, m, row, pair, as_told)
             m.seen[min(h, len(m.seen) - 1), s * A + a, as_told] += 1
-            for d in range(2 * width - 1):
-                m.likelihood[pair, d] += m.logs[min(h, len(m.logs) - 1), as_told + 4 * m.half - d]
+            m.often[min(h, len(m.seen) - 1), s * A + a] += 1
+            for d in range(E):
+                w = as_told - (d - 2 * m.half)
+                w = w % R if told.modular else w
+                if 0 <= w < R:
+                    m.counts[row, w] += m.posterior[pair, d]
+                    if d == m.certain[pair] and m.clear[pair]:
+                        m.pool[row, w] += 1
+        m.raw[row, as_told] += 1
     return is_settled(m, seen)
+
+
+@inlined
+def predict(told: Mechanics, m: Offsets, row: int, pair: int, as_told: int) -> None:
+    """Note how likely a residual was, by f as told and by the offsets, before it is counted.
+
+    Offsets may have begun to count after any of the residuals; that they did after n of them has weight 1/n².
+    """
+    R, as_is, total, chance = told.n_residuals, 0.0, 0.0, 0.0
+    for w in range(R):
+        as_is += m.raw[row, w]
+        total += m.counts[row, w]
+    for d in range(m.ends[pair, 0], m.ends[pair, 1] + 1):
+        w = as_told - (d - 2 * m.half)
+        w = w % R if told.modular else w
+        if 0 <= w < R:
+            chance += m.posterior[pair, d] * (m.counts[row, w] + m.amount[1])
+    said = min(math.log((1 - LITTLE) * chance / (total + R * m.amount[1]) + LITTLE / R), 0.0)
+    m.said[pair] += said
+    m.scores[0] += math.log((m.raw[row, as_told] + m.amount[0]) / (as_is + R * m.amount[0]))
+    before, since = m.scores[1] + said, m.scores[0] - 2 * math.log(m.clock[0])
+    m.scores[1] = max(before, since) + math.log1p(math.exp(-abs(before - since)))
 
 
 @inlined
 def offsets_learn_disturbance(m: Offsets, h: int, j: int) -> None:
     """Take in a disturbance of which neither state nor action is known."""
+    row = min(h, len(m.counts) - 1)
     m.residuals[h, j] += 1
     m.clock[0] += 1
-    m.known[min(h, len(m.known) - 1), j] += 1
-
-
-@inner
-def offsets_value_pairs(told: Mechanics, m: Offsets, ahead: Floats, h: int, weight: float) -> None:
-    """What follows every pair of step h: the mean over its offsets; the best plausible one if that is worth trying."""
-    for s in range(m.f.shape[1]):
-        best = -np.inf
-        for a in range(m.f.shape[2]):
-            m.lead[h, s, a] = mean_ahead(told, m, ahead, h, s, a)
-            best = max(best, weight * told.reward[min(h, len(told.reward) - 1), s, a] + m.lead[h, s, a])
-        try_pairs(told, m, ahead, h, s, weight, best)
-
-
-@inlined
-def mean_ahead(told: Mechanics, m: Offsets, ahead: Floats, h: int, s: int, a: int) -> float:
-    """What follows a pair, on average over its offsets."""
-    f = min(h, len(m.f) - 1)
-    if m.low[f, s, a] == m.high[f, s, a]:
-        known: float = ahead[h, m.f[f, s, a]]
-        return known
-    pair, total = (f * m.f.shape[1] + s) * m.f.shape[2] + a, 0.0
-    for d in range(len(m.weights)):
-        if m.posterior[pair, d] > HARDLY:
-            total += m.posterior[pair, d] * ahead[h, place(told, m.first[f, s, a] + d - m.half)]
-    return total
-
-
-@inlined
-def try_pairs(told: Mechanics, m: Offsets, ahead: Floats, h: int, s: int, weight: float, best: float) -> None:
-    """Take the best plausible offset of a pair in state s that may be better than the best one and is worth trying.
-
-    It is, if what may be gained in as many visits of the state as there have been is at least what it costs to find
-    out: for every offset with which it is worse, what a visit then costs, as often as it takes to dismiss the best.
-    """
-    f, (S, A) = min(h, len(m.f) - 1), m.f.shape[1:]
-    visits = 0
-    for a in range(A):
-        visits += m.visits[(f * S + s) * A + a]
-    threshold = bar_of(m)
-    for a in range(A):
-        if m.low[f, s, a] == m.high[f, s, a]:
-            continue
-        paid, pair = weight * told.reward[min(h, len(told.reward) - 1), s, a], (f * S + s) * A + a
-        if paid + m.lead[h, s, a] == best:
-            continue
-        origin, top, hope = m.first[f, s, a] - m.half, best, -1
-        for d in range(m.low[f, s, a] - origin, m.high[f, s, a] - origin + 1):
-            q = paid + ahead[h, place(told, origin + d)]
-            if q > top:
-                top, hope = q, d
-        if hope < 0:
-            continue
-        gain, cost, likely = 0.0, 0.0, m.posterior[pair, hope]
-        for d in range(len(m.weights)):
-            chance = m.posterior[pair, d]
-            if chance > HARDLY:
-                q = paid + ahead[h, place(told, origin + d)]
-                if q > best:
-                    gain += chance * (q - best)
-                else:
-                    told_apart = max(m.apart[hope - d + 2 * m.half], HARDLY)
-                    visits_needed = 1 + max(math.log(max(likely, HARDLY) / (chance * threshold)), 0.0) / told_apart
-                    cost += chance * (best - q) * visits_needed
-        if visits * gain >= cost:
-            m.lead[h, s, a] = top - paid
+    m.counts[row, j] += 1
+    m.raw[row, j] += 1
+    if m.anchor[KIND] == NO_ANCHOR:
+        m.anchor[KIND] = ABSOLUTE
+    if m.anchor[KIND] == ABSOLUTE:
+        m.pool[row, j] += 1
 
 
 learn_pair.state(Offsets, offsets_learn_pair)
@@ -170,3 +162,5 @@ refit.state(Offsets, fit_offsets)
 value_pairs.state(Offsets, offsets_value_pairs)
 with_ahead.state(Offsets, lead_with_ahead)
 may_change.state(Offsets, always)
+explores.state(Offsets, always)
+explore.state(Offsets, offsets_explore)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ucbf.kernels.averaged import UCBfState, average_in, move_along, move_average, tick
+from ucbf.kernels.averaged import UCBfState, average_in, recount, recount_nothing, tick
 from ucbf.kernels.jit import inlined, inner, unsigned
 from ucbf.kernels.seen import row_of
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -89,14 +89,6 @@ def bernstein(scale: Scale, variance: float, n: int) -> float:
     _, iota, G, B, _ = scale
     small = math.sqrt(G * (variance + B) * iota / n) + G * B * B * iota / n
     return scale.c * min(small, math.sqrt(G * B * B * iota / n))
-
-
-@inlined
-def bernstein_move_along(told: Mechanics, how: Bernstein, by: int) -> None:
-    """What is kept of after-states moves with them."""
-    move_average(told, how.mean, by)
-    move_average(told, how.variance, by)
-    move_average(told, how.beta, by)
 
 
 class Reference(NamedTuple):
@@ -198,15 +190,13 @@ def take_in(
 
 
 @inlined
-def reference_move_along(told: Mechanics, how: Reference, by: int) -> None:
-    """What is kept of after-states moves with them; the counts are another model's, so that means are found anew."""
-    move_average(told, how.mean_adv, by)
-    move_average(told, how.variance_adv, by)
+def reference_recount(how: Reference) -> None:
+    """Means over the counts are found anew."""
     for h in range(len(how.stale_ref)):
         how.stale_ref[h] = 1
 
 
 average_in.state(Bernstein, bernstein_average_in)
-move_along.state(Bernstein, bernstein_move_along)
+recount.state(Bernstein, recount_nothing)
 average_in.state(Reference, reference_average_in)
-move_along.state(Reference, reference_move_along)
+recount.state(Reference, reference_recount)

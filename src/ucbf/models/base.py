@@ -20,7 +20,7 @@ from ucbf.kernels import models
 from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Mechanics
 from ucbf.kernels.watch import Watch, forget_all
-from ucbf.model_check import Sums, watched
+from ucbf.model_check import Finding, Sums, watched
 from ucbf.named import Named
 from ucbf.seen import residual_of
 from ucbf.system import System
@@ -58,6 +58,10 @@ class Model(Named):
     def deviations(self, system: System, told: Mechanics, model: Any, watch: Watch) -> list[Sums]:
         """What the residuals say of the model, for each axis of W: :mod:`ucbf.model_check`."""
         return watched(system, watch)
+
+    def findings(self, model: Any, p: float) -> list[Finding]:
+        """What else speaks against the model, right ones being accused with a chance of p."""
+        return []
 
 
 def require_repairable(name: str, system: System) -> None:
