@@ -1,7 +1,8 @@
 """What docs/benchmarks.md says of certificates, few switches, the model check and repair, measured.
 
 Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. ``--quick`` for a look in a minute; the
-name of a part (certificates, few_switches, model_check, repair, prior_knowledge) for that part alone.
+name of a part (certificates, repair_certificates, few_switches, model_check, repair, prior_knowledge) for that part
+alone.
 """
 
 import sys
@@ -64,8 +65,9 @@ def certified_in(make: Any, p: float, episodes: list[int], params: dict[str, Any
 
     A certificate fails if it is ever below the gap, on average or of any first state.
     """
-    world, kind = make(seed), params.get("kind", ucbf.UCBVIf)
-    agent = kind(world.system, **{name: value for name, value in params.items() if name != "kind"})
+    world, kind, zeta = make(seed), params.get("kind", ucbf.UCBVIf), params.get("zeta", 0)
+    told = ucbf.corrupt(world.system, zeta, seed) if zeta else world.system
+    agent = kind(told, **{name: value for name, value in params.items() if name not in ("kind", "zeta")})
     rows, done, below = [], 0, np.zeros(len(forms), bool)
     for k in episodes:
         length = (None, k - done) if world.system.horizon is None else (k - done, None)
@@ -122,6 +124,41 @@ def certificates() -> None:
     best = float(shop.plan.v[0, 0])
     weeks = over(2 if QUICK else 10, lambda i: stopped(shop, 0.05 * best, i))
     print(f"  the shop of examples/inventory.py is within 5 % of its best profit after {np.median(weeks):g} weeks")
+
+
+def repair_certificates() -> None:
+    """The same of an agent that repairs f; and how loose they are, beside those with f known and as ζ allows."""
+    runs, p, last = (10, 0.05, 300) if QUICK else (250, 0.05, 1000)
+    episodes, forms = growing(last, 1.5), ("best",)
+    print(f"\ncertificates under repair at p = {p}: runs of {last} episodes, looked at {len(episodes)} times")
+    repaired: dict[str, Any] = {"estimator": "OffsetPosterior"}
+    kinds: dict[str, Any] = {
+        "small, ζ = 2": (lambda i: ucbf.random_world(6, 3, 2, 2, None, seed=i), 2),
+        "small, W declared, ζ = 2": (lambda i: declared(ucbf.random_world(9, 2, 3, 2, None, seed=i), 2), 2),
+        "two values of W, ζ = 2": (coin_world, 2),
+        "the paper's, A = 2, W declared, ζ = 4": (lambda i: declared(paper_world(2, 5, i), 5), 4),
+    }
+    for name, (make, zeta) in kinds.items():
+        found = over(runs, partial(certified_in, make, p, episodes, repaired | {"zeta": zeta}, forms))
+        print(f"  {name}: ever below the true gap in {np.mean([one[1] for one in found]):.4f} of {runs}", flush=True)
+    worlds, marks = (2, [100, 1000]) if QUICK else (15, [100, 1000, 5000, 20000])
+    print(f"  how loose, A = 4, H = 5, W declared as 0..5, ζ = 2, median over {worlds} worlds")
+    made = partial(declared_paper_world, 4)
+    loose = [
+        np.array([one[0] for one in over(worlds, partial(certified_in, made, p, marks, params, forms))])
+        for params, forms in [
+            (repaired | {"zeta": 2}, ("best", "bernstein")),
+            ({}, ("coupled",)),
+        ]
+    ]
+    for at, k in enumerate(marks):
+        (gap, best, separate), known = np.median(loose[0][:, :, at], axis=0), np.median(loose[1][:, 1, at])
+        print(f"    after {k}: gap {gap:.2g}; repaired {best:.3g}, as ζ allows {separate:.3g}; f known {known:.3g}")
+
+
+def declared_paper_world(A: int, seed: int) -> ucbf.World:
+    """One of the paper's, W known to be 0..5."""
+    return declared(paper_world(A, 5, seed), 5)
 
 
 def stopped(world: ucbf.World, epsilon: float, seed: int) -> int:
@@ -332,7 +369,7 @@ def prior_knowledge() -> None:
 
 
 if __name__ == "__main__":
-    parts = (certificates, few_switches, model_check, repair, prior_knowledge)
+    parts = (certificates, repair_certificates, few_switches, model_check, repair, prior_knowledge)
     asked = {name for name in sys.argv[1:] if not name.startswith("-")}
     for part in [part for part in parts if not asked or part.__name__ in asked]:
         begun = time.perf_counter()

@@ -433,28 +433,32 @@ def literal_box_plan(system, samples):
     return V.reshape(H + 1, -1)
 
 
-def coupled(system, policy, most, toll=0.0):
+def coupled(system, policy, most, toll=0.0, leads_to=None, W=None):
     """[S] D_0(s, s), everything by loops over all pairs of states; in the user's units.
 
     most(h, d): the most that the mean of d may be, a number for every disturbance that may occur
     toll: what every step adds, a number or [H, S] at s'
+    leads_to(h, s, a): the after-states that are possible, if f is not known; W: the disturbances that may occur
     """
     H, S, _ = system.f.shape
-    W = system.bins.values[: system.bins.n_possible]
+    leads_to = leads_to or (lambda h, s, a: [system.f[h, s, a]])
+    W = system.bins.values[: system.bins.n_possible] if W is None else W
     toll = np.broadcast_to(toll, (H, S))
     D = {(s, t): system.terminal[s] - system.terminal[t] for s in range(S) for t in range(S)}
     for h in range(H - 1, -1, -1):
         fresh = {}
         for s, t in D:
-            y, best = system.f[h, t, policy[h, t]], -math.inf
-            for a in allowed_actions(system, h, s):
-                x = system.f[h, s, a]
-                d = [
-                    landing(system, h, x + w) - landing(system, h, y + w)
-                    + system.discount * D[meet_boundary(system, x + w), meet_boundary(system, y + w)]
-                    for w in W
-                ]  # fmt: skip
-                best = max(best, system.reward[h, s, a] + most(h, d))
+            best = -math.inf
+            for a, y in itertools.product(allowed_actions(system, h, s), leads_to(h, t, policy[h, t])):
+                for x in leads_to(h, s, a):
+                    if s == t and a == policy[h, t] and x != y:
+                        continue  # one and the same action leads both sides to the same
+                    d = [
+                        landing(system, h, x + w) - landing(system, h, y + w)
+                        + system.discount * D[meet_boundary(system, x + w), meet_boundary(system, y + w)]
+                        for w in W
+                    ]  # fmt: skip
+                    best = max(best, system.reward[h, s, a] + most(h, d))
             fresh[s, t] = best - system.reward[h, t, policy[h, t]] + toll[h, t]
         D = fresh
     return np.array([D[s, s] for s in range(S)])

@@ -14,6 +14,7 @@ import reference
 import ucbf
 from ucbf import coupling
 from ucbf.coupling import Coupling, ball_radius
+from ucbf.kernels import settling
 from ucbf.kernels.coupled import over_ball
 from ucbf.kernels.jit import source
 from ucbf.planning import gain
@@ -327,3 +328,31 @@ def test_what_cannot_be_believed():
         ucbf.UCBVIf(system).credible_gap(draws=0)
     with pytest.raises(ValueError, match="p is 0"):
         ucbf.UCBVIf(system).credible_gap(0)
+
+
+@pytest.mark.parametrize(("boundary", "pays"), [("wrap", False), ("wrap", True), ("clip", True)])
+def test_bounds_with_several_after_states_are_those_of_loops_over_everything(boundary, pays):
+    """Every action may lead to one to three after-states within ζ/2 of what is told, beyond the edges too."""
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        system = ucbf.System(
+            rng.integers(0, 8, (8, 2)), rng.random((8, 2)), 3, boundary, model_error=4, disturbance_range=(0, 2),
+            landing=(lambda z: np.cos(1.0 * z)) if pays else None, terminal=rng.random(8), discount=0.9,
+        )  # fmt: skip
+        agent = ucbf.UCBVIf(system, estimator="OffsetPosterior")
+        m, told = agent.learner.model, agent.told
+        m.left[:] = rng.random(m.left.shape) < 0.3
+        m.left[:, :2], m.left[:, 7:], m.left[:, 4] = False, False, True  # of offsets -4..4
+        m.anchor[settling.KIND], m.certain[:] = settling.ABSOLUTE, 4  # so that nothing is looked at again
+        m.pool[:, 2:5] = rng.integers(1, 30, (3, 3))
+        settled = agent.model.settled(told, m)
+        policy = rng.integers(0, 2, (3, 8))
+        found = Coupling(told, policy, settled.possible, settled.targets).over_balls(settled.counts, 0.1, np.zeros(8))
+
+        def leads_to(h, s, a, m=m, system=system):
+            return [system.f[h, s, a] + d for d in np.flatnonzero(m.left[s * 2 + a]) - 4]
+
+        scale, W = agent.units.scale, [0, 1, 2]
+        slow = reference.coupled(system, policy, ball(settled.counts[:, 2:5], 0.1), leads_to=leads_to, W=W)
+        np.testing.assert_allclose(found * scale, slow, rtol=2e-3)
+        assert (found * scale >= slow - 1e-9).all()

@@ -520,3 +520,25 @@ def most_likely(residuals, pool, radius):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if slack(middle) >= 0 else (middle, high)
     return float((residuals * np.log(at(high))).sum())
+
+
+# -- certificates ------------------------------------------------------------------------------------
+
+
+def test_certificates_under_repair_hold_and_tighten():
+    """They were as wide as what ζ leaves open, whatever was found out."""
+    for seed in range(3):
+        world = ucbf.random_world(n_states=25, n_actions=2, horizon=5, seed=seed)
+        system = world.system.replace(disturbance_range=(0, 5))
+        agent = ucbf.UCBVIf(ucbf.corrupt(system, 2, seed), estimator="OffsetPosterior")
+        widths = []
+        for _ in range(3):
+            ucbf.simulate(agent, world, 1500, seed=seed + len(widths))
+            found = agent.certificate(0.05)
+            gap = world.plan.v[0] - ucbf.evaluate(world, agent.policy)[0]
+            assert (found.gap >= gap - 1e-9).all()
+            widths.append(found.average())
+        separate = agent.certificate(0.05, "bernstein").average()
+        assert found.form == "coupled"
+        assert widths[2] < widths[1] < widths[0]
+        assert widths[2] < 0.5 * separate

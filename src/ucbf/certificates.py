@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ucbf.bonuses import log_term
 from ucbf.checks import numbers, real
-from ucbf.coupling import Coupling, Tilted, TooLargeError
+from ucbf.coupling import Coupling, Settled, Tilted, TooLargeError
 from ucbf.kernels.types import Mechanics
 from ucbf.lipschitz import lipschitz_ahead
 from ucbf.mechanics import raw_starts
@@ -95,6 +95,7 @@ class Evidence:
     counts: Array
     policy: NDArray[np.int64]
     value: Array | None = None  # [S] about what the first states are worth, in the learner's units
+    settled: Settled | None = None  # what is certain of a wrong f
 
 
 def certify(system: System, units: Units, told: Mechanics, evidence: Evidence, p: float, form: str) -> Certificate:
@@ -105,22 +106,26 @@ def certify(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     """
     if form in SEPARATE:
         return _separate(system, units, told, evidence, p, form)
-    uncoupled, shares = _uncoupled(system), _shares(system, evidence, form)
+    settled, asked = evidence.settled, p
+    uncoupled, shares = _uncoupled(system, settled, p), _shares(system, evidence, form)
     if uncoupled and form == "best":
         return replace(_separate(system, units, told, evidence, p, "bernstein"), note=uncoupled)
     if uncoupled or not shares:
         raise ValueError(f"the form {form!r} is not to be had: {uncoupled or _shared(system)}; use form='best'")
-    if form == "coupled":  # which serves every function
+    p -= settled.chance if settled else 0.0
+    if form == "coupled" and not settled:  # which serves every function
         found = bracket_by_sets(system, units, told, evidence, BRACKET * p)
     else:
         found = _separate(system, units, told, evidence, BRACKET * p, "bernstein")
-    found = replace(found, p=p)
+    found = replace(found, p=asked)
+    possible = settled.possible if settled else np.tile(system.bins.guess > 0, system.n_contexts)
     try:
-        coupling = Coupling(told, evidence.policy, np.tile(system.bins.guess > 0, system.n_contexts))
+        coupling = Coupling(told, evidence.policy, possible, settled.targets if settled else None)
     except TooLargeError as reason:
         return replace(found, note=f"separate bounds only: {reason}")
     value = np.zeros(system.n_states) if evidence.value is None else evidence.value
-    counts = np.rint(evidence.counts)  # whole numbers, but for rounding where a prior was added and taken off
+    # Whole numbers, but for rounding where a prior was added and taken off.
+    counts = np.rint(settled.counts if settled else evidence.counts)
     gaps, tilted, seen = {found.form: found.gap}, None, counts.sum(axis=1)
     if "coupled" in shares:
         gaps["coupled"] = coupling.over_balls(counts, shares["coupled"] * p, value) * units.scale
@@ -136,9 +141,13 @@ def certify(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     return replace(found, gap=gap, form=min(means, key=means.__getitem__), tilted=tilted, otherwise=otherwise)
 
 
-def _uncoupled(system: System) -> str:
+def _uncoupled(system: System, settled: Settled | None, p: float) -> str:
     """Why both sides cannot be coupled; empty if they can."""
-    if system.slack:
+    if settled is not None and not settled.counts.any():
+        return "no offset of f is certain yet, so that separate bounds serve"
+    if settled is not None and p <= settled.chance:
+        return f"offsets of f are certain but for a chance of {settled.chance:g}, so that separate bounds serve"
+    if system.slack and settled is None:
         return f"f may be wrong (model_error {system.model_error:g}), so that separate bounds serve"
     if not system.space.all_whole or len(system.mechanics.corners) > 1:
         return "an axis is continuous, so that separate bounds serve"
@@ -148,7 +157,7 @@ def _uncoupled(system: System) -> str:
 def _shares(system: System, evidence: Evidence, form: str) -> dict[str, float]:
     """The shares of p of the coupled bounds of a form; empty if it is not to be had."""
     alone = system.horizon is not None and system.n_contexts == 1 and len(evidence.counts) == system.n_steps
-    shares = {"evalue": 2 / 3, "coupled": 1 / 3} if alone else {"coupled": 1.0}
+    shares = {"evalue": 2 / 3, "coupled": 1 / 3} if alone and evidence.settled is None else {"coupled": 1.0}
     if form != "best":
         shares = {form: 1.0} if form in shares else {}
     return {name: (1 - BRACKET) * share for name, share in shares.items()}

@@ -7,6 +7,9 @@ Two separate bounds, one of V* and one of V^π, waste what is common to both. V*
 with b = π(s'), x = f(s, a), y = f(s', b) and the same w on both sides, if the law of W_h is among the Q. The bound is
 D_0(s, s).
 
+Where f is being repaired, an action may lead to several after-states, as long as its offset is not certain: D is the
+most over all of them, of both sides; but what π does in a state leads both sides to the same one.
+
 **The ball** ("coupled"): all Q with n KL(P̂_h, Q) <= log(L/p) + log(P̂_h(data) / KT(data)), KT being the mixture over the
 possible disturbances of Krichevsky and Trofimov (1981), a Dirichlet of weights 1/2, and L the number of laws. KT(data)
 over the probability of the data is a martingale, so that by Ville's inequality all L laws are in their balls at all
@@ -88,11 +91,20 @@ class Coupling:
     """The pairs of states that a policy and the best one can be in, from equal first states on.
 
     told: the mechanics; policy: [H, S]; possible: [R] whether a disturbance may occur
+    targets: the after-states that actions may lead to; None: those that are told
     """
 
-    def __init__(self, told: Mechanics, policy: NDArray[np.int64], possible: NDArray[np.bool_]) -> None:
-        S, X = told.after.shape[1], told.n_after
+    def __init__(
+        self,
+        told: Mechanics,
+        policy: NDArray[np.int64],
+        possible: NDArray[np.bool_],
+        targets: coupled.Targets | None = None,
+    ) -> None:
+        S = told.after.shape[1]
         self.told, self.policy, self.possible = told, policy, np.flatnonzero(possible)
+        self.targets = as_told(told) if targets is None else targets
+        X, each = told.n_after + 2 * self.targets.pad, int(np.diff(self.targets.begins).max())
         self.moves = np.ascontiguousarray(told.offsets[self.possible])
         N = min(S * S, MOST_PAIRS)
         if N < S:
@@ -109,7 +121,8 @@ class Coupling:
         )
         self.room = coupled.Room(
             head=np.empty(X, np.int64),
-            after_it=np.empty(S, np.int64),
+            after_it=np.empty(S * each, np.int64),
+            state=np.empty(S * each, np.int64),
             seen=np.empty(X, np.int64),
             ahead=np.empty(X),
             guessed=np.full(X, -1),
@@ -117,7 +130,7 @@ class Coupling:
             choice=np.full(X, -1),
             d=np.empty(len(self.moves)),
         )
-        self.work = coupled.reach(told, policy, self.moves, self.pairs, self.room, MOST_WORK)
+        self.work = coupled.reach(told, self.targets, policy, self.moves, self.pairs, self.room, MOST_WORK)
         if self.work < 0:
             raise TooLargeError(
                 f"{S} states and {len(self.moves)} disturbances make more than {MOST_PAIRS} pairs of states or "
@@ -164,7 +177,7 @@ class Coupling:
         return bound
 
     def _sweep(self, chances: coupled.Chances, d: Array) -> None:
-        coupled.sweep(self.told, self.policy, chances, self.pairs, self.room, d, np.empty_like(d))
+        coupled.sweep(self.told, self.targets, self.policy, chances, self.pairs, self.room, d, np.empty_like(d))
 
     # -- with e-values ------------------------------------------------------------------------------
 
@@ -206,6 +219,16 @@ class Coupling:
 
 
 @dataclass(frozen=True, eq=False)
+class Settled:
+    """What is certain of a wrong f, but for a chance that was spent already: :mod:`ucbf.kernels.settling`."""
+
+    counts: Array  # [L, R] disturbances of pairs whose offset was certain before
+    possible: NDArray[np.bool_]  # [R] whether a disturbance may occur
+    targets: coupled.Targets  # where actions may lead to
+    chance: float
+
+
+@dataclass(frozen=True, eq=False)
 class Tilted:
     """Σ_i weight_i exp((V* - V^π - D_i) / λ_i) <= exp(β), on average over a law of the first state."""
 
@@ -235,6 +258,11 @@ class Tilted:
     def times(self, scale: float) -> Tilted:
         """In other units."""
         return replace(self, d=self.d * scale, prices=self.prices * scale)
+
+
+def as_told(told: Mechanics) -> coupled.Targets:
+    """One after-state for every state and action."""
+    return coupled.Targets(np.arange(told.after.size + 1), told.after.ravel().astype(np.int64), 0)
 
 
 def log_looks(n: int) -> float:

@@ -295,8 +295,8 @@ class InformedAgent(CompiledAgent):
     def certificate(self, p: float = 0.05, form: str = "best") -> Certificate:
         """How far from optimal the policy can be, for every first state: :mod:`ucbf.certificates`.
 
-        Where there is no end it is of the long-run average, or of the discounted value. With an estimator, or where f
-        may be wrong, the bound is of what ``model_error`` allows: it holds, but repair does not tighten it.
+        Where there is no end it is of the long-run average, or of the discounted value. Where f may be wrong, the bound
+        is of what ``model_error`` allows; with ``OffsetPosterior`` it tightens as offsets become certain.
 
         Parameters
         ----------
@@ -311,7 +311,9 @@ class InformedAgent(CompiledAgent):
         p, form = real("p", p, 0, 1, open_low=True), one_of("form", form, FORMS)
         self.check_certifiable(0, p)
         self.renew()
-        evidence = Evidence(np.maximum(self.counted(), 0), self.learner.policy, np.array(self.learner.value[0]))
+        counts, value = np.maximum(self.counted(), 0), np.array(self.learner.value[0])
+        settled = self.model.settled(self.told, self.learner.model)
+        evidence = Evidence(counts, self.learner.policy, value, settled)
         return certify(self.system, self.units, self._told_first, evidence, p, form)
 
     def credible_gap(

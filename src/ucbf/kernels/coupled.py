@@ -36,11 +36,21 @@ class Pairs(NamedTuple):
 
 
 @packed
+class Targets(NamedTuple):
+    """The after-states that a state and an action may lead to: one, where f is known."""
+
+    begins: Ints  # [F·S·A + 1] where those of each state and action begin in ``members``
+    members: Ints  # counted from -pad
+    pad: int
+
+
+@packed
 class Room(NamedTuple):
     """Room to go through the pairs by the after-state y that π leads to from s', and for what is found about each y."""
 
-    head: Ints  # [X] the first s' of an after-state; -1: none
-    after_it: Ints  # [S] the next one
+    head: Ints  # [X] the first entry of an after-state; -1: none. With the pad at both ends, as wherever X follows
+    after_it: Ints  # [S · the most after-states of an action] the next entry
+    state: Ints  # and its s'
     seen: Ints  # [X] the last y that an after-state x was looked at with
     ahead: Floats  # [X] what follows x, with that y
     guessed: Ints  # [X] the last y that x was compared with under the guess
@@ -64,7 +74,7 @@ class Chances(NamedTuple):
 
 
 @compiled
-def reach(m: Mechanics, policy: Ints, moves: Ints, pairs: Pairs, room: Room, work: int) -> int:
+def reach(m: Mechanics, targets: Targets, policy: Ints, moves: Ints, pairs: Pairs, room: Room, work: int) -> int:
     """List the pairs reachable from the diagonal; how much work a sweep over them is, or -1 if more than ``work``.
 
     policy: [H, S]; moves: [n] as of :class:`Chances`; also -1 if the pairs are more than there is room for
@@ -78,27 +88,32 @@ def reach(m: Mechanics, policy: Ints, moves: Ints, pairs: Pairs, room: Room, wor
         h, known = t % m.horizon, n
         spent = 0 if h == 0 else spent
         pairs.sizes[h] = n
-        group(m, policy, h, room)
-        for y in range(m.n_after):
-            s2 = room.head[y]
-            while s2 >= 0:
+        group(m, targets, policy, h, room)
+        for y in range(len(room.head)):
+            i = room.head[y]
+            while i >= 0:
+                s2 = room.state[i]
                 k = latest(pairs, s2, known)
                 while k >= 0:
                     s = pairs.first[k]
                     for a in range(m.after.shape[2]):
-                        x = m.after[h % len(m.after), s, a]
-                        if m.reward[h % len(m.reward), s, a] == -np.inf or room.seen[x] == y:
+                        if m.reward[h % len(m.reward), s, a] == -np.inf:
                             continue
-                        room.seen[x] = y
-                        spent += len(moves)
-                        if spent > work:
-                            return -1
-                        if m.endless or t < m.horizon - 1:
-                            n = followed(m, moves, x, y, S, pairs, n)
-                            if n < 0:
+                        begin, end = those_of(m, targets, h, s, a)
+                        for one in range(begin, end):
+                            x = targets.members[one]
+                            if room.seen[x] == y or (x != y and s == s2 and a == policy[h, s]):
+                                continue
+                            room.seen[x] = y
+                            spent += len(moves)
+                            if spent > work:
                                 return -1
+                            if m.endless or t < m.horizon - 1:
+                                n = followed(m, moves, x - targets.pad, y - targets.pad, S, pairs, n)
+                                if n < 0:
+                                    return -1
                     k = pairs.before[k]
-                s2 = room.after_it[s2]
+                i = room.after_it[i]
         room.seen[:] = -1
         settled, t = settled + 1 if m.endless and n == known else 0, t + 1
     if m.endless:
@@ -111,7 +126,7 @@ def followed(m: Mechanics, moves: Ints, x: int, y: int, S: int, pairs: Pairs, n:
     """List the pairs that after-states x, y lead to; n as of :func:`listed`."""
     zx, zy = raw_of(m, x), raw_of(m, y)
     for j in range(len(moves)):
-        n = listed(pairs, S, m.next_state[zx + moves[j]], m.next_state[zy + moves[j]], n)
+        n = listed(pairs, S, m.next_state[within(m, zx + moves[j])], m.next_state[within(m, zy + moves[j])], n)
         if n < 0:
             return n
     return n
@@ -150,17 +165,43 @@ def latest(pairs: Pairs, s2: int, n: int) -> int:
 
 
 @inlined
-def group(m: Mechanics, policy: Ints, h: int, room: Room) -> None:
-    """Group the s' by the after-state that ``policy`` leads to."""
-    for y in range(m.n_after):
+def those_of(m: Mechanics, targets: Targets, h: int, s: int, a: int) -> tuple[int, int]:
+    """Where the after-states of a state and an action begin and end."""
+    pair = (h % len(m.after) * m.after.shape[1] + s) * m.after.shape[2] + a
+    return targets.begins[pair], targets.begins[pair + 1]
+
+
+@inlined
+def within(m: Mechanics, z: int) -> int:
+    """A raw next state; the last one where that is further out than any can be."""
+    return min(max(z, 0), len(m.next_state) - 1)
+
+
+@inlined
+def group(m: Mechanics, targets: Targets, policy: Ints, h: int, room: Room) -> None:
+    """Group the s' by the after-states that ``policy`` may lead to."""
+    i = 0
+    for y in range(len(room.head)):
         room.head[y] = -1
     for s in range(m.after.shape[1] - 1, -1, -1):
-        y = m.after[h % len(m.after), s, policy[h, s]]
-        room.after_it[s], room.head[y] = room.head[y], s
+        begin, end = those_of(m, targets, h, s, policy[h, s])
+        for one in range(begin, end):
+            y = targets.members[one]
+            room.state[i], room.after_it[i], room.head[y] = s, room.head[y], i
+            i += 1
 
 
 @compiled
-def sweep(m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room, value: Floats, ahead: Floats) -> None:
+def sweep(
+    m: Mechanics,
+    targets: Targets,
+    policy: Ints,
+    chances: Chances,
+    pairs: Pairs,
+    room: Room,
+    value: Floats,
+    ahead: Floats,
+) -> None:
     """D of the first step, given that after the last one: from the last step to the first.
 
     value: [N] D where there is no end; where there is one the terminal rewards count, and it is only filled
@@ -169,22 +210,36 @@ def sweep(m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room
     for h in range(m.horizon - 1, -1, -1):
         for i in range(len(value)):
             ahead[i] = value[i]
-        step_back(m, policy, chances, pairs, room, h, ahead, value)
+        step_back(m, targets, policy, chances, pairs, room, h, ahead, value)
 
 
 @apart
 def step_back(
-    m: Mechanics, policy: Ints, chances: Chances, pairs: Pairs, room: Room, h: int, after: Floats, value: Floats
+    m: Mechanics,
+    targets: Targets,
+    policy: Ints,
+    chances: Chances,
+    pairs: Pairs,
+    room: Room,
+    h: int,
+    after: Floats,
+    value: Floats,
 ) -> None:
     """D_h(s, s') = max_a r(s, a) - r(s', π(s')) + the most that the mean of what follows may be.
 
+    Where an action may lead to several after-states, the most over all of them; but what π does in a state leads both
+    sides to the same one.
+
     after, value: [N] D_{h+1} and D_h
     """
-    n, r, f, price = pairs.sizes[h], h % len(m.reward), h % len(m.after), chances.prices[h]
-    group(m, policy, h, room)
-    for y in range(m.n_after):
-        s2 = room.head[y]
-        while s2 >= 0:
+    n, r, price = pairs.sizes[h], h % len(m.reward), chances.prices[h]
+    group(m, targets, policy, h, room)
+    for k in range(n):
+        value[k] = -np.inf
+    for y in range(len(room.head)):
+        i = room.head[y]
+        while i >= 0:
+            s2 = room.state[i]
             paid = m.reward[r, s2, policy[h, s2]]
             if price > 0 and chances.matters[h]:
                 paid -= toll(m, chances, room, h, s2, y, price)
@@ -194,15 +249,19 @@ def step_back(
                 for a in range(m.after.shape[2]):
                     if m.reward[r, s, a] == -np.inf:
                         continue
-                    x = m.after[f, s, a]
-                    if room.seen[x] != y:
-                        room.seen[x] = y
-                        row = row_of(m, len(chances.shares), h, context_of(m, s))
-                        room.ahead[x] = most(m, chances, pairs, room, h, row, x, y, price, after)
-                    best = max(best, m.reward[r, s, a] + room.ahead[x])
-                value[k] = best - paid
+                    begin, end = those_of(m, targets, h, s, a)
+                    for one in range(begin, end):
+                        x = targets.members[one]
+                        if x != y and s == s2 and a == policy[h, s]:
+                            continue
+                        if room.seen[x] != y:
+                            room.seen[x] = y
+                            row, pad = row_of(m, len(chances.shares), h, context_of(m, s)), targets.pad
+                            room.ahead[x] = most(m, chances, pairs, room, h, row, x - pad, y - pad, price, after)
+                        best = max(best, m.reward[r, s, a] + room.ahead[x])
+                value[k] = max(value[k], best - paid)
                 k = pairs.before[k]
-            s2 = room.after_it[s2]
+            i = room.after_it[i]
     room.seen[:] = -1
     room.guessed[:] = -1
     room.choice[:] = -1
@@ -260,12 +319,13 @@ def most(
     after: Floats,
 ) -> float:
     """The most that the mean of what follows after-states x, y may be: landing(x + w) - landing(y + w) + γ D_{h+1}."""
-    S, d, zx, zy = m.after.shape[1], room.d, raw_of(m, x), raw_of(m, y)
+    S, d, from_x, from_y = m.after.shape[1], room.d, raw_of(m, x), raw_of(m, y)
     last, top, bottom, i = not m.endless and h == m.horizon - 1, -np.inf, np.inf, h % len(m.landing)
     for j in range(len(d)):
-        s, s2 = m.next_state[zx + chances.moves[j]], m.next_state[zy + chances.moves[j]]
+        zx, zy = within(m, from_x + chances.moves[j]), within(m, from_y + chances.moves[j])
+        s, s2 = m.next_state[zx], m.next_state[zy]
         follows = m.terminal[s] - m.terminal[s2] if last else after[pairs.at[place(pairs, s * S + s2)]]
-        d[j] = m.landing[i, zx + chances.moves[j]] - m.landing[i, zy + chances.moves[j]] + m.discount * follows
+        d[j] = m.landing[i, zx] - m.landing[i, zy] + m.discount * follows
         top, bottom = max(top, d[j]), min(bottom, d[j])
     if price > 0:
         return over_flat(d, chances, row, (1 - SHARE) * price, top, bottom)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ucbf.coupling import Settled
 from ucbf.kernels import models
 from ucbf.kernels.seen import Seen
 from ucbf.kernels.types import Mechanics
@@ -54,6 +55,10 @@ class Model(Named):
 
     def follow(self, system: System, told: Mechanics, model: Any, watch: Watch) -> None:
         """Write what is believed now into the arrays, before the policy is renewed."""
+
+    def settled(self, told: Mechanics, model: Any) -> Settled | None:
+        """What is certain of a wrong f; None if nothing ever is."""
+        return None
 
     def deviations(self, system: System, told: Mechanics, model: Any, watch: Watch) -> list[Sums]:
         """What the residuals say of the model, for each axis of W: :mod:`ucbf.model_check`."""

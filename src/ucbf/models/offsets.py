@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.checks import frozen, real, whole
-from ucbf.kernels import fitting, offsets
+from ucbf.coupling import Settled
+from ucbf.kernels import coupled, fitting, offsets, settling
 from ucbf.kernels.types import Mechanics
 from ucbf.kernels.watch import Watch
 from ucbf.model_check import Finding, Sums, beyond_reach, recounted
@@ -22,9 +23,9 @@ MOST_ITERATIONS = 1000
 class OffsetPosterior(Model):
     """Knows that every f(s, a) may be off by a whole number of states, up to ζ/2, and finds out by how much.
 
-    Residuals of a pair are its offset plus W, and all pairs of a step share one law of W. A pair's offset has a posterior,
-    given the law that the *other* pairs show and how often they have offsets; the law is what all pairs show, less their
-    offsets. What offsets have in common is not told apart from W and harmless; so offsets from -ζ to ζ are told apart.
+    Residuals of a pair are its offset plus W, and all pairs of a step share one law of W. A pair's offset has a
+    posterior, given the law that the *other* pairs show and how often they have offsets; the law is what all pairs
+    show, less their offsets. What offsets have in common is not told apart from W, and harmless.
 
     Beside that stands the model that f is as told. Both foretell every residual before it is counted, and the share of
     each in what is planned with follows from how well they did; f as told is believed first.
@@ -35,7 +36,7 @@ class OffsetPosterior(Model):
     Parameters
     ----------
     threshold
-        ``agent.f_low`` and ``agent.f_high`` leave offsets out that have less posterior probability.
+        Once all other offsets of a pair have less posterior probability, its residuals count in the check of the model.
     smoothing
         Added to every count of the law, so that nothing is impossible for want of data. None: what suits the counts.
     iterations
@@ -115,6 +116,21 @@ class OffsetPosterior(Model):
             said=np.zeros(F * S * A),
             pool=np.zeros(prior.shape),
         )
+
+    def settled(self, told: Mechanics, model: Any) -> Settled:
+        """The offsets that are left now, and the disturbances of pairs that had one left only."""
+        m = model._replace(left=model.left.copy(), certain=model.certain.copy(), anchor=model.anchor.copy())
+        settling.look_at_all(told, m)
+        first, last = settling.support(told, m)
+        R, half, X = told.n_residuals, m.half, told.n_after
+        possible = (first <= np.arange(R)) & (np.arange(R) <= last)
+        left = m.left | ~m.left.any(axis=1, keepdims=True)  # where none is left, f is not what was told
+        pair, d = np.nonzero(left)
+        members = m.first.ravel()[pair].astype(np.int64) + d - 2 * half
+        pad = 0 if told.modular else half
+        members = members % X if told.modular else members + pad
+        begins = np.append(0, np.cumsum(left.sum(axis=1)))
+        return Settled(m.pool, possible, coupled.Targets(begins, members, pad), settling.CHANCE)
 
     def deviations(self, system: System, told: Mechanics, model: Any, watch: Watch) -> list[Sums]:
         """By pairs too, from what was counted; not where states are clipped."""
