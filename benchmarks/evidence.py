@@ -1,8 +1,8 @@
 """What docs/benchmarks.md says of certificates, few switches, the model check and repair, measured.
 
 Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. ``--quick`` for a look in a minute; the
-name of a part (certificates, repair_certificates, few_switches, model_check, repair, prior_knowledge) for that part
-alone.
+name of a part (certificates, repair_certificates, few_switches, model_check, repair, repair_panels,
+prior_knowledge) for that part alone.
 """
 
 import sys
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from repair_worlds import kinds_of_world
+from repair_worlds import kinds_of_world, made
 
 import ucbf
 from ucbf.kernels import loop
@@ -333,15 +333,36 @@ def repair() -> None:
         print(f"  {name:30}" + "".join(f"{x:9.1f}" for x in found) + f"{found[2] / min(found[:2]):17.2f}", flush=True)
 
 
+def repair_panels() -> None:
+    """Repair in a few worlds of each of the paper's panels: figure 2 in little."""
+    worlds, episodes = (2, 500) if QUICK else (4, 5000)
+    print(f"\nrepair in the paper's worlds, UCBVI-f: regret of {episodes} episodes, {worlds} worlds a panel")
+    for H in (5, 10):
+        for A in (2, 4, 8):
+            exact, *wrong = (
+                np.mean(over(worlds, partial(panel_world, A, H, zeta, episodes)), axis=0) for zeta in (0, 2, 4)
+            )
+            said = ", ".join(f"ζ = {zeta}: {mine / told:.3f}" for zeta, (told, mine) in zip((2, 4), wrong, strict=True))
+            print(
+                f"  H = {H}, A = {A}: over that with f as told, {said}; f exact but told as ζ = 4, over that with f "
+                f"known: {exact[1] / exact[0]:.2f}",
+                flush=True,
+            )
+
+
+def panel_world(A: int, H: int, zeta: int, episodes: int, seed: int) -> list[float]:
+    """The regret in a world of a panel with f as told, and repaired; told ζ = 4 where it is exact."""
+    world = paper_world(A, H, seed)
+    told = ucbf.corrupt(world.system, zeta, seed) if zeta else world.system
+    doubted = told if zeta else told.replace(model_error=4)
+    agents = ucbf.UCBVIf(told), ucbf.UCBVIf(doubted, estimator="OffsetPosterior")
+    return [float(ucbf.simulate(agent, world, episodes, seed).regret[-1]) for agent in agents]
+
+
 def repaired_in(kind: Any, episodes: int, seed: int) -> list[float]:
     """The regret in one world with f known, as told, and repaired."""
-    S, A, law, off, told_off = kind
-    rng = np.random.default_rng(seed)
-    system = ucbf.System(rng.integers(0, S, (S, A)), rng.random(S), 5, "wrap")
-    weights = np.array(law(rng, 5), dtype=float)
-    world = ucbf.World(system, ucbf.Disturbance(weights / weights.sum(axis=1, keepdims=True)))
-    told = (ucbf.corrupt(system, off, seed) if off else system).replace(model_error=told_off)
-    agents = (ucbf.UCBVIf(system), ucbf.UCBVIf(told), ucbf.UCBVIf(told, estimator="OffsetPosterior"))
+    world, told = made(kind, seed)
+    agents = (ucbf.UCBVIf(world.system), ucbf.UCBVIf(told), ucbf.UCBVIf(told, estimator="OffsetPosterior"))
     return [float(ucbf.simulate(agent, world, episodes, seed).regret[-1]) for agent in agents]
 
 
@@ -369,7 +390,7 @@ def prior_knowledge() -> None:
 
 
 if __name__ == "__main__":
-    parts = (certificates, repair_certificates, few_switches, model_check, repair, prior_knowledge)
+    parts = (certificates, repair_certificates, few_switches, model_check, repair, repair_panels, prior_knowledge)
     asked = {name for name in sys.argv[1:] if not name.startswith("-")}
     for part in [part for part in parts if not asked or part.__name__ in asked]:
         begun = time.perf_counter()

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+import ucbf
+
 
 def kinds_of_world() -> dict[str, Any]:
     """Where repair may go wrong: S, A, the law of W (of a generator and H), how far f is off, and is told to be."""
@@ -76,3 +78,13 @@ def kinds_of_world() -> dict[str, Any]:
         "geometric, f exact, told 8": (50, 4, falling(25), 0, 8),
         "narrow bell, f exact, told 8": (40, 4, bell(1, 8), 0, 8),
     }
+
+
+def made(kind: Any, seed: int) -> tuple[ucbf.World, ucbf.System]:
+    """A world of a kind, and the system that agents are told."""
+    S, A, law, off, told_off = kind
+    rng = np.random.default_rng(seed)
+    system = ucbf.System(rng.integers(0, S, (S, A)), rng.random(S), 5, "wrap")
+    weights = np.array(law(rng, 5), dtype=float)
+    world = ucbf.World(system, ucbf.Disturbance(weights / weights.sum(axis=1, keepdims=True)))
+    return world, (ucbf.corrupt(system, off, seed) if off else system).replace(model_error=told_off)

@@ -13,6 +13,7 @@ from ucbf.estimators import OffsetPosterior
 from ucbf.kernels import exploring, fitting, models, offsets, settling
 from ucbf.kernels.jit import source
 from ucbf.kernels.seen import Seen
+from ucbf.model_check import beyond_reach
 
 AMOUNTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -281,6 +282,21 @@ def test_a_pair_is_tried_once_there_is_enough_to_gain_by_hand(visits, action):
     assert m.bids[exploring.BID, 0] == (pytest.approx(0.25) if action else 0)
 
 
+def test_pairs_that_no_error_within_reach_explains_are_found_by_hand():
+    # Offsets -2..2, of which any three that follow each other are within ζ/2 = 1 but for what all have in common. Pairs
+    # at -2, 0, 0 and 2: of -2..0 and of 0..2 one pair is left out, of -1..1 two.
+    _, _, m = one_pair(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2))
+    m.posterior[:], m.visits[:], m.exact[0] = np.eye(5)[[0, 2, 2, 4]], [3, 4, 5, 7], 0.0
+    (found,) = beyond_reach(m, 0.001)
+    assert found.what == "no error of f within ζ/2 = 1 explains what 1 of 4 pairs showed"
+    assert found.visits == 7
+    m.exact[0] = 0.5  # it may well be that f is as told
+    assert beyond_reach(m, 0.001) == []
+    m.exact[0], m.posterior[3] = 0, [0, 0, 1e-3, 0.0, 0.999]
+    assert beyond_reach(m, 0.001 * 4 + 1e-9)
+    assert not beyond_reach(m, 0.001 * 4 - 1e-6)
+
+
 def test_smoothing_follows_the_data():
     # Sixty residuals that are all alike say that what was not seen will not be; thirty that are hardly ever alike, that
     # it will. Of laws drawn with a weight α for every value the likeliest is taken.
@@ -487,7 +503,7 @@ def test_no_offset_is_dismissed_that_a_law_in_the_ball_allows(seed):
     within = math.log(2 * P / settling.CHANCE)
     m.said[0] = most + within - 1e-6
     assert settling.is_possible(told, m, 0, 0)
-    m.said[0] = most + within + 2 + 0.5 * radius  # and the bound is not far above
+    m.said[0] = most + within + 1.5  # and the bound is not far above
     assert not settling.is_possible(told, m, 0, 0) or residuals.sum() == 0
     m.said[0] = -1e9
     assert settling.is_possible(told, m, 0, 1) == (residuals[0] == 0)  # residual -2 would be W = -1, which cannot be
@@ -530,8 +546,8 @@ def test_certificates_under_repair_hold_and_tighten():
     for seed in range(3):
         world = ucbf.random_world(n_states=25, n_actions=2, horizon=5, seed=seed)
         system = world.system.replace(disturbance_range=(0, 5))
-        agent = ucbf.UCBVIf(ucbf.corrupt(system, 2, seed), estimator="OffsetPosterior")
-        widths = []
+        told = ucbf.corrupt(system, 2, seed)
+        agent, widths = ucbf.UCBVIf(told, estimator="OffsetPosterior"), []
         for _ in range(3):
             ucbf.simulate(agent, world, 1500, seed=seed + len(widths))
             found = agent.certificate(0.05)
@@ -542,3 +558,7 @@ def test_certificates_under_repair_hold_and_tighten():
         assert found.form == "coupled"
         assert widths[2] < widths[1] < widths[0]
         assert widths[2] < 0.5 * separate
+        m, off = agent.learner.model, (world.system.f[0] - told.f[0]).ravel()
+        sure = m.certain >= 0
+        assert sure.sum() > 10
+        assert len(np.unique((m.certain - off)[sure] % 25)) == 1  # right, but for what all have in common

@@ -152,7 +152,7 @@ def beyond_reach(model: Offsets, p: float) -> list[Finding]:
         best = float(model.exact[0]) + (1 - float(model.exact[0])) * within[likely.sum(axis=1).argmax()]
         unlikely = np.flatnonzero(best < p / P)
         if len(unlikely):
-            what = f"no error of f within ζ/2 = {half} explains the residuals of {len(unlikely)} pairs"
+            what = f"no error of f within ζ/2 = {half} explains what {len(unlikely)} of {P} pairs showed"
             strength = float(np.sqrt(-2 * np.log(max(float(best.min()), HARDLY))))
             found.append(Finding("in places", what, int(seen[unlikely].sum()), strength))
     return found

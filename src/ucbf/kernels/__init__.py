@@ -11,7 +11,8 @@
     coupled   how far the best policy can be ahead of another, under the same disturbances
     endless   values where there is no end; when landing rewards are paid
     laws      ways of knowing the distribution of W
-    models    ways of knowing f; offsets, fitting: one offset a pair, fitted
+    models    ways of knowing f; offsets: one offset a pair; fitting: their posterior; exploring: which pairs are tried;
+              settling: which offsets are certain
     watch     whether the residuals bear the model out
     learners  the functions of a learner, chosen by its type
     averaged  UCB-f; sharper: with bonuses that follow variances
