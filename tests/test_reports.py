@@ -93,7 +93,7 @@ def test_agents_are_compared_world_by_world(tmp_path):
     assert repaired["ratio"] == pytest.approx(sums[0] / sums[1])
     assert repaired["ratio_low"] <= repaired["ratio"] <= repaired["ratio_high"]
     assert repaired["worst_regret"] == pytest.approx(max(runs["UCBVI-f", i] for i in range(5)))
-    assert reports.cells(repaired, reports.PAIRED)[1] == "UCBVI-f repaired"
+    assert reports.cells(repaired, reports.paired_heading([repaired]))[1] == "UCBVI-f repaired"
 
 
 def test_the_interval_of_a_ratio_by_hand():
@@ -118,6 +118,29 @@ def test_the_finding_names_the_smallest_regret_and_counts_its_panels():
     assert reports.smallest([first, second, third]) == "a has the smallest regret in 2 of 3 panels"
     assert reports.smallest([third]) == "b has the smallest regret"
     assert reports.smallest([{"a": 1.0}]) == ""  # nothing to compare
+    assert reports.smallest([{"a": 1.0, "b": 1.0, "c": 2.0}]) == ""  # nobody has the smallest
+    assert reports.smallest([third, {"a": 1.0, "b": 1.0}]) == "b has the smallest regret in 1 of 2 panels"
+
+
+def test_agents_that_share_an_algorithm_are_told_apart(tmp_path):
+    study = make_study(
+        {
+            "name": "same", "episodes": 6, "worlds": 2,
+            "world": {"n_states": 5, "n_actions": [2, 3], "horizon": [2, 3, 4]},
+            "agents": [{"name": "UCBVI-f"}, {"name": "UCB-f", "c": [0.05, 0.5]}],
+        }
+    )  # fmt: skip
+    run_study(study, tmp_path)
+    results = read_results(tmp_path)
+    rows = reports.paired(results)
+    assert [row["agent"] for row in rows[:3]] == ["UCBVI-f", "UCB-f, c = 0.05", "UCB-f, c = 0.5"]
+    assert reports.paired_heading(rows)["ratio"] == "of UCBVI-f's (95 %, paired)"
+    assert reports.paired_heading([*rows, {"panel": "another", "agent": "UCB-H"}])["ratio"].startswith("of the first's")
+    figure = figures.regret_figure(results)
+    drawn = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
+    assert len(drawn) == len(set(drawn.values())) == 3
+    titles = [ax.get_title() for ax in figures.gap_figure(results).axes]
+    assert titles == [f"A = {a}, H = {h}" for a in (2, 3) for h in (2, 3, 4)]  # a row for each A
 
 
 def test_figures_say_what_they_show(results):

@@ -804,3 +804,13 @@ def test_tables_and_figures_of_a_study_without_an_end_say_so(tmp_path):
         one = make_study({**ENDLESS, "world": {**ENDLESS["world"], "discount": discount}})
         assert reports.gap_name(one) == name
     assert reports.gap_name(make_study(SMALL)) == "gap to the optimal value"
+
+
+def test_an_agent_that_draws_has_a_seed_of_its_own_in_every_world():
+    study = make_study({"worlds": 3, "episodes": 5, "agents": [{"name": "random"}, {"name": "UCB-f"}]})
+    runs = runs_of(study)
+    agents = [build_agent(run, build_world(run)) for run in runs]
+    seeds = {agent.params["seed"] for agent in agents if agent.name == "random"}
+    assert len(seeds) == 3
+    assert not seeds & {seed for run in runs for seed in (run.world_seed, run.error_seed, run.draw_seed)}
+    assert [build_agent(run, build_world(run)).params for run in runs] == [agent.params for agent in agents]

@@ -236,9 +236,8 @@ def train(
     gives it, is used at clipped boundaries, which hide W, and under a boundary that is a function. Where the system has
     contexts, ``info["context"]`` of reset and step says the present one.
 
-    A disturbance that is told and does not lead to the next state is an error, if f is stated as exact. Rewards other
-    than those that the system states, and episodes that the environment ends before their last step, are warned of,
-    once.
+    A disturbance that is told and does not lead to the next state, where f is stated as exact, rewards other than those
+    that the system states, and episodes that the environment ends before their last step, are warned of, once each.
 
     Parameters
     ----------
@@ -312,7 +311,10 @@ class _Environment:
         system, h = self.agent.system, self.h % self.agent.system.n_steps
         here, there = system.space.place("state", self.s), system.space.place("next_state", s)
         if w is not None and not system.slack and not system.hides(s):
-            check_agreement(system, Transition(h, here, a, there, w))
+            try:
+                check_agreement(system, Transition(h, here, a, there, w))
+            except ValueError as error:
+                self._warn_once("disturbance", f"info['disturbance'] contradicts the system: {error}", stacklevel=5)
         if w is None and system.landing is not None:
             return  # what is paid depends on W
         nothing: Any = 0 if system.space.is_line else np.zeros(system.raw_space.n_axes, system.bins.range()[0].dtype)

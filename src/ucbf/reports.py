@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ucbf.studies.store import Results
 
 DRAWS = 2000  # of the bootstrap
+SAME = 1e-9  # regrets that differ by less, as a share, are the same
 
 
 class Curve(NamedTuple):
@@ -40,6 +41,18 @@ class Curve(NamedTuple):
     def total(self) -> NDArray[np.float64]:
         """[worlds] the regret after the last episode."""
         return np.array([run["regret"] for run in self.runs])
+
+
+def compared_names(curves: list[Curve]) -> list[str]:
+    """The name of every curve among those of its panel and ζ: its algorithm, or its label if several share that."""
+    keys = [(curve.panel, curve.runs[0]["model_error"], curve.family) for curve in curves]
+    shared = Counter(keys)
+    return [
+        curve.family
+        if shared[key] == 1
+        else ", ".join(part for part in curve.label.split(", ") if not part.startswith(("ζ = ", "told ζ = ")))
+        for curve, key in zip(curves, keys, strict=True)
+    ]
 
 
 def panel_title(study: Study, panel: int) -> str:
@@ -104,10 +117,11 @@ def smallest(panels: Iterable[dict[str, float]]) -> str:
 
     panels: the regret of every agent, by its label, for each panel
     """
-    compared = [regrets for regrets in panels if len(regrets) > 1]
-    if not compared:
+    compared = [sorted(regrets.items(), key=lambda each: each[1]) for regrets in panels if len(regrets) > 1]
+    winners = [first[0] for first, second, *_ in compared if second[1] - first[1] > SAME * abs(second[1])]
+    if not winners:
         return ""
-    name, wins = Counter(min(regrets, key=regrets.__getitem__) for regrets in compared).most_common(1)[0]
+    name, wins = Counter(winners).most_common(1)[0]
     if len(compared) == 1:
         return f"{name} has the smallest regret"
     where = f"{wins} of {len(compared)}" if wins < len(compared) else "both" if wins == 2 else f"all {wins}"
@@ -157,7 +171,11 @@ def paired(results: Results) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     first: dict[tuple[int, float], Curve] = {}
-    for curve in sorted(curves_of(results), key=lambda c: (c.panel, c.runs[0]["model_error"])):
+    curves = curves_of(results)
+    names = compared_names(curves)
+    for curve, name in sorted(
+        zip(curves, names, strict=True), key=lambda each: (each[0].panel, each[0].runs[0]["model_error"])
+    ):
         key = (curve.panel, curve.runs[0]["model_error"])
         base = first.setdefault(key, curve)
         shared = {run["world"]: run["regret"] for run in base.runs}
@@ -168,7 +186,7 @@ def paired(results: Results) -> list[dict[str, Any]]:
         rows.append(
             {
                 "panel": f"{panel_title(results.study, curve.panel)}, ζ = {key[1]:g}",
-                "agent": curve.family,
+                "agent": name,
                 "label": curve.label,
                 "worlds": len(curve.runs),
                 "regret": float(curve.total.mean()),
@@ -185,17 +203,21 @@ def paired(results: Results) -> list[dict[str, Any]]:
     return rows
 
 
-PAIRED = {
-    "panel": "panel",
-    "agent": "agent",
-    "regret": "regret",
-    "worst_regret": "worst world",
-    "ratio": "of UCB-f's (95 %, paired)",
-    "last_gap": "last gap",
-    "worst_last_gap": "worst world",
-    "slope": "slope",
-    "switches": "switches",
-}
+def paired_heading(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """The columns of the paired table that are printed, and their titles. rows: from :func:`paired`."""
+    bases = {row["panel"]: row["agent"] for row in reversed(rows)}  # the first of each panel
+    base = bases.popitem()[1] if len(set(bases.values())) == 1 else "the first"
+    return {
+        "panel": "panel",
+        "agent": "agent",
+        "regret": "regret",
+        "worst_regret": "worst world",
+        "ratio": f"of {base}'s (95 %, paired)",
+        "last_gap": "last gap",
+        "worst_last_gap": "worst world",
+        "slope": "slope",
+        "switches": "switches",
+    }
 
 
 def ratio_interval(pairs: NDArray[np.float64], seed: int = 0) -> tuple[float, float]:

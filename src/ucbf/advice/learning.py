@@ -16,6 +16,7 @@ from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
 from ucbf.advice.service import service_in
 from ucbf.advice.training import Training
+from ucbf.agents.informed import REJECTED
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
@@ -173,13 +174,15 @@ def _certificate(planner: Planner, k: int, p: float) -> Certificate | None:
     """How far from optimal the policy of episode k can be, given what was counted in the training episodes.
 
     None where they are not taken for draws of one distribution, so that nothing is proved: where they do not count
-    alike, or each has a distribution of its own.
+    alike, or each has a distribution of its own, or they are seen to drift.
     """
     training = planner.training
     if not training.recency.counts_alike or training.quantiles is not None:
         return None
     agent = UCBVIf(planner.episode(k).system, stationary=training.pooled)
     agent.warm_start(training.disturbances[training.counted_episodes(training.episodes.kinds[k])])
+    if not agent.model_check(REJECTED).ok:
+        return None
     return agent.certificate(p, "coupled")  # the system was stated in view of the data: sizes, profiles
 
 

@@ -60,7 +60,8 @@ def draw_regrets(folder: Path, *more: Path) -> None:
     from ucbf.studies.store import read_results
 
     results = read_results(folder, *more)
-    columns, rows = reports.PAIRED, reports.paired(results)
+    rows = reports.paired(results)
+    columns = reports.paired_heading(rows)
     title = f"{results.study.name}: {reports.length_of(results.study)}"
     pictures = save(folder, "regret", lambda figures: figures.regret_figure(results))
     publish(

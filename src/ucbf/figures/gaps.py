@@ -14,6 +14,7 @@ from ucbf.figures.style import BANDS, STYLES, finding, legend_above, plain
 from ucbf.reports import Curve, curves_of, gap_name, interval, panel_title, smallest
 
 if TYPE_CHECKING:
+    from ucbf.studies.spec import Study
     from ucbf.studies.store import Results
 
 SCALES = ("linear", "log", "loglog")  # loglog: the gap too
@@ -27,7 +28,7 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
     curves = curves_of(results)
     panels = sorted({curve.panel for curve in curves})
     labels = list(dict.fromkeys(curve.label for curve in curves))
-    columns = min(3, len(panels))
+    columns = _columns(study, len(panels))
     rows = math.ceil(len(panels) / columns)
     beside = columns == 1  # the legend, where there is no room above
     size = (8.6, 1.1 + 3.3 * rows) if beside else (0.6 + 3.6 * columns, 1.1 + 2.7 * rows)
@@ -51,8 +52,9 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", color="#e8e8e8")
         ax.set_axisbelow(True)
-    for ax in axes[len(panels) :]:
-        ax.set_axis_off()
+    for i in range(len(panels), len(axes)):
+        axes[i].set_axis_off()
+        axes[i - columns].tick_params(labelbottom=True)
     worlds = sorted({len(curve.gap) for curve in curves})
     counted = f"{worlds[0]}" if len(worlds) == 1 else f"{worlds[0]} to {worlds[-1]}"
     figure.supxlabel(f"{study.counted}   ({counted} worlds a panel; {BANDS[band]})", fontsize=10)
@@ -64,6 +66,13 @@ def gap_figure(results: Results, band: str = "sd", scale: str = "linear") -> Fig
     else:
         legend_above(figure, axes[0], found)
     return figure
+
+
+def _columns(study: Study, panels: int) -> int:
+    """Panels beside each other: a row for each value of what varies first, if two parameters vary."""
+    varied = study.world.varied()
+    values = len(getattr(study.world, varied[-1])) if len(varied) == 2 else 0
+    return values if 2 <= values <= 4 and panels % values == 0 else min(3, panels)
 
 
 def _draw_curve(ax: Axes, curve: Curve, style: tuple[str, object], band: str) -> None:

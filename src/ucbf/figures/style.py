@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -34,21 +35,27 @@ def quiet(ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
+LETTER, BOLD_LETTER, ENTRY = 0.075, 0.105, 0.65  # inches: of a letter, and beside the name in a legend
 BOLD = {"weight": "bold", "size": 12}  # of the sentence that says what a figure shows
 
 
 def finding(figure: Figure, text: str) -> None:
     """Say what a figure shows, above all of it, at the left."""
-    figure.suptitle(plain(text), x=0.01, ha="left", fontproperties=BOLD)
+    figure.suptitle(_wrapped(figure, text), x=0.01, ha="left", fontproperties=BOLD)
 
 
 def legend_above(figure: Figure, ax: Axes, text: str) -> None:
     """The legend of a figure with several panels, in one line above them; over it the finding, if there is one."""
     handles, names = ax.get_legend_handles_labels()
-    title = {"title": plain(text), "title_fontproperties": BOLD, "alignment": "left"} if text else {}
-    figure.legend(
-        handles, names, loc="outside upper center", ncols=min(len(names), 7), frameon=False, fontsize=9, **title
-    )
+    title = {"title": _wrapped(figure, text), "title_fontproperties": BOLD, "alignment": "left"} if text else {}
+    widest = ENTRY + LETTER * max(map(len, names))
+    columns = min(len(names), 7, max(int(figure.get_figwidth() / widest), 1))
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False, fontsize=9, **title)
+
+
+def _wrapped(figure: Figure, text: str) -> str:
+    """The finding in lines that fit."""
+    return textwrap.fill(plain(text), int(figure.get_figwidth() / BOLD_LETTER))
 
 
 def plain(label: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any, NamedTuple
 
@@ -99,4 +100,10 @@ def build_agent(run: Run, world: World) -> Agent:
         told = told.replace(model_error=run.told_error)
     kind = agent_class(run.agent)
     law = {"law": world.law} if kind is AGENTS["optimal"] else {}
-    return kind(told, **run.agent_params, **law)
+    drawn = {"seed": _seed_of_agent(run)} if "seed" in inspect.signature(kind).parameters else {}
+    return kind(told, **run.agent_params, **law, **drawn)
+
+
+def _seed_of_agent(run: Run) -> int:
+    """For an agent that draws: another one in every world, and none of those of the world."""
+    return int(np.random.SeedSequence([run.draw_seed, 1]).generate_state(1, np.uint64)[0] >> 1)
