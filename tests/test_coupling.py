@@ -15,7 +15,7 @@ import ucbf
 from ucbf import coupling
 from ucbf.coupling import Coupling, ball_radius
 from ucbf.kernels import settling
-from ucbf.kernels.coupled import over_ball
+from ucbf.kernels.bounds import over_ball
 from ucbf.kernels.jit import source
 from ucbf.planning import gain
 from worlds import any_world, forked, puterman_inventory, weather

@@ -15,7 +15,8 @@ import reference
 import ucbf
 from ucbf.coupling import Coupling, Tilted, log_looks, looks
 from ucbf.kernels import coupled
-from ucbf.kernels.coupled import SHARE, over_flat
+from ucbf.kernels.bounds import over_flat
+from ucbf.kernels.coupled import SHARE
 from ucbf.kernels.jit import source
 from ucbf.planning import plan
 from worlds import any_world, puterman_inventory

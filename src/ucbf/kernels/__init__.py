@@ -8,7 +8,7 @@
     seen      what a transition says of the disturbance
     backward  exact values
     wide      the same of large systems, in parts that threads share
-    coupled   how far the best policy can be ahead of another, under the same disturbances
+    coupled   how far the best policy can be ahead of another, under the same disturbances; bounds: of one step
     endless   values where there is no end; when landing rewards are paid
     laws      ways of knowing the distribution of W
     models    ways of knowing f; offsets: one offset a pair; fitting: their posterior; exploring: which pairs are tried;
