@@ -150,7 +150,7 @@ def beyond_reach(model: Offsets, p: float) -> list[Finding]:
         within = np.stack([posterior[:, c : c + 2 * half + 1].sum(axis=1) for c in range(2 * half + 1)])
         likely = np.log(np.maximum(within, HARDLY))
         best = float(model.exact[0]) + (1 - float(model.exact[0])) * within[likely.sum(axis=1).argmax()]
-        unlikely = np.flatnonzero(best < p / P)
+        unlikely = np.flatnonzero((best < p / P) & (seen >= LEAST))
         if len(unlikely):
             what = f"no error of f within ζ/2 = {half} explains what {len(unlikely)} of {P} pairs showed"
             strength = float(np.sqrt(-2 * np.log(max(float(best.min()), HARDLY))))
