@@ -183,6 +183,8 @@ def test_missing_days_beside_days_that_were_sold_out():
     assert {run.episodes.values[6, 0] for run in runs} == {9}
     assert {run.episodes.values[7, 0] for run in runs} == {3, 9}
     assert all(run.episodes.series.unknown is None for run in runs)
+    after = data.Series(np.array([3.0, 9, 3, 9, 3, 9, 0]), None, "units", "memory", unknown=np.arange(7) == 6)
+    assert data.uncensored(data.episodes(after, 2)).episodes.series.values.tolist() == [3, 9, 3, 9, 3, 9, 3]
     # All that is known was sold out: a missing day is drawn from what was sold.
     run = data.uncensored(data.episodes(series, 1), np.zeros((8, 1), bool))
     assert run.episodes.values[7, 0] in {3, 4, 9}

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import ucbf
+from ucbf.kernels.gamma import log_gamma
+from ucbf.kernels.jit import source
 
 F = [[0, 1], [1, 2], [2, 0]]
 REWARD = [0, 0.5, 1]
@@ -203,3 +205,9 @@ def test_ties_go_to_the_lowest_action_whatever_their_number(n_actions):
     found = ucbf.optimal(ucbf.World(system, ucbf.Disturbance([1.0])))
     assert found.policy[0].tolist() == reward.argmax(axis=1).tolist()  # numpy's argmax is the first
     assert found.v[0].tolist() == reward.max(axis=1).tolist()
+
+
+def test_the_logarithm_of_gamma():
+    x = np.concatenate([np.logspace(-4, 6, 500), np.arange(1, 30), np.arange(1, 60) / 2])
+    expected = [math.lgamma(each) for each in x]
+    np.testing.assert_allclose([source(log_gamma)(each) for each in x], expected, rtol=1e-12, atol=1e-12)

@@ -286,10 +286,13 @@ def test_pairs_that_no_error_within_reach_explains_are_found_by_hand():
     # Offsets -2..2, of which any three that follow each other are within ζ/2 = 1 but for what all have in common. Pairs
     # at -2, 0, 0 and 2: of -2..0 and of 0..2 one pair is left out, of -1..1 two.
     _, _, m = one_pair(ucbf.System(np.zeros((4, 1)), 0.0, 1, model_error=2))
-    m.posterior[:], m.visits[:], m.exact[0] = np.eye(5)[[0, 2, 2, 4]], [3, 4, 5, 7], 0.0
+    m.posterior[:], m.visits[:], m.exact[0] = np.eye(5)[[0, 2, 2, 4]], [30, 40, 50, 20], 0.0
     (found,) = beyond_reach(m, 0.001)
     assert found.what == "no error of f within ζ/2 = 1 explains what 1 of 4 pairs showed"
-    assert found.visits == 7
+    assert found.visits == 20
+    m.visits[3] = 19  # too few to be sure
+    assert beyond_reach(m, 0.001) == []
+    m.visits[3] = 20
     m.exact[0] = 0.5  # it may well be that f is as told
     assert beyond_reach(m, 0.001) == []
     m.exact[0], m.posterior[3] = 0, [0, 0, 1e-3, 0.0, 0.999]

@@ -82,8 +82,19 @@ def uncensored(
                 for hidden, shown in ((sold_out, exact), (unknown, surest)):
                     rows = alike[(alike >= first) & hidden[alike, h]]
                     found[rows, h], unresolved[rows, h] = _draw(amounts[rows, h], values, shown, rng)
-    drawn = replace(episodes, values=found, series=replace(episodes.series, unknown=None))
+    series = replace(episodes.series, values=_after_the_last(episodes, found, rng), unknown=None)
+    drawn = replace(episodes, values=found, series=series)
     return Uncensored(drawn, episodes.values, sold_out, unknown, unresolved)
+
+
+def _after_the_last(episodes: Episodes, found: Floats, rng: np.random.Generator) -> Floats:
+    """[N] the series, with draws where a step after the last whole episode is not known."""
+    values, (K, H) = episodes.series.values.copy(), found.shape
+    if episodes.series.unknown is not None:
+        for i in np.flatnonzero(episodes.series.unknown):
+            if i >= episodes.begin + K * H:
+                values[i] = rng.choice(found[:, (i - episodes.begin) % H])
+    return values
 
 
 def _draw(sold: Floats, values: Floats, exact: Bools, rng: np.random.Generator) -> tuple[Floats, Bools]:

@@ -4,6 +4,7 @@
 
     jit       how functions are compiled, and kept on disk until any file of this package changes
     parts     how functions that compiled functions call are compiled
+    gamma     log Γ, the same bits compiled and interpreted
     types     the system as arrays
     seen      what a transition says of the disturbance
     backward  exact values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +58,7 @@ def offsets_value_pairs(told: Mechanics, m: Offsets, ahead: Floats, h: int, weig
             known = doubt * known + (1 - doubt) * max(paid + ahead[h, m.first[f, s, a]], rival)
             if known > best:
                 m.gain[h, s, a] = known - best
-                hope = max(hope, m.gain[h, s, a] * (1 - (1 - resolved(m, h, pair)) ** visits))
+                hope = max(hope, m.gain[h, s, a] * (1 - math.pow(1 - resolved(m, h, pair), visits)))
         for a in range(A):
             m.lead[h, s, a] += hope
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ucbf.kernels.gamma import log_gamma
 from ucbf.kernels.jit import inlined, inner
 from ucbf.kernels.models import place
 from ucbf.kernels.settling import GROWTH, look
@@ -118,8 +119,8 @@ def weigh(told: Mechanics, m: Offsets, pair: int, step: int) -> None:
                 m.weights[d] += math.log(m.counts[row, w] + amount)
             else:
                 before = m.counts[row, w] + amount
-                m.weights[d] += math.lgamma(before + times) - math.lgamma(before)
-    every = math.lgamma(others + n) - math.lgamma(others)
+                m.weights[d] += log_gamma(before + times) - log_gamma(before)
+    every = log_gamma(others + n) - log_gamma(others)
     for d in range(len(m.weights)):
         m.weights[d] -= every
 
@@ -149,9 +150,9 @@ def best_smoothing(told: Mechanics, counts: Floats) -> float:
                 n = counts[row, w]
                 total += n
                 if n > 0:
-                    likely += math.lgamma(n + amount) - math.lgamma(amount)
-            likely += math.lgamma(R * amount) - math.lgamma(total + R * amount)
-        if likely > best + 1e-6:  # not for rounding, which lgamma does as it likes
+                    likely += log_gamma(n + amount) - log_gamma(amount)
+            likely += log_gamma(R * amount) - log_gamma(total + R * amount)
+        if likely > best + 1e-6:  # not for rounding
             best, chosen = likely, amount
     return chosen
 

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ucbf.kernels.gamma import log_gamma
 from ucbf.kernels.jit import compiled, inlined, inner
 from ucbf.kernels.types import Mechanics
 
@@ -150,9 +151,9 @@ def is_declared(told: Mechanics, m: Offsets) -> bool:
 def log_mixture(m: Offsets, row: int, first: int, last: int, total: float) -> float:
     """Logarithm of what a Dirichlet of weights 1/2 makes of the pool of one law."""
     k = last - first + 1
-    found = math.lgamma(k / 2) - math.lgamma(total + k / 2)
+    found = log_gamma(k / 2) - log_gamma(total + k / 2)
     for w in range(first, last + 1):
-        found += math.lgamma(m.pool[row, w] + 0.5) - math.lgamma(0.5)
+        found += log_gamma(m.pool[row, w] + 0.5) - log_gamma(0.5)
     return found
 
 
