@@ -1,6 +1,7 @@
 """Whether the residuals bear the model out: W must not depend on the state or the action.
 
-Every residual is compared with those of its step so far, in standard deviations. Where f is right, the deviations seen
+Every residual is compared with those of its step so far, or of all steps where they share a law, in standard
+deviations. Where f is right, the deviations seen
 in a state average 0 and their squares 1, whatever the actions; so do those of an action, whatever the states. Each is
 tested by itself, which says where, and all of them together, which sees what is small everywhere. And the residuals
 since any time are compared, step by step, with those before it: a law that drifts is not the law that was learned.
@@ -134,7 +135,7 @@ def recounted(told: Mechanics, model: Offsets, watch: Watch) -> Sums:
 
 def _from_origin(w: NDArray[np.int64], told: Mechanics, watch: Watch, step: int) -> NDArray[np.float64]:
     """How far disturbances are from the first that was seen at a step."""
-    origin, around = watch.steps[0, step, ORIGIN], modulus(told)
+    origin, around = watch.steps[0, min(step, watch.steps.shape[1] - 1), ORIGIN], modulus(told)
     return np.array([from_origin(int(each), origin, around) for each in w])
 
 

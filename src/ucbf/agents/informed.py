@@ -103,7 +103,7 @@ class InformedAgent(CompiledAgent):
             self.params["estimator"] = self.model.description()
         return {
             "model": model,
-            "watch": watch.new_watch(len(self.told.bins), H, S, A),
+            "watch": watch.new_watch(len(self.told.bins), 1 if len(counts) == 1 else H, S, A),
             "eta": 0.0 if self.params["renewal"] == "episode" else self._usual_eta(H) if eta is None else eta,
             "due": np.zeros(1, np.int64),
         }

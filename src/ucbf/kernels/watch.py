@@ -25,26 +25,26 @@ PERIODS = 32  # that time is cut into
 class Watch(NamedTuple):
     """Whether residuals depend on the state, the action or the time: by each axis of W, of which there are d.
 
-    Deviations are in standard deviations of the step. Time is cut into ``PERIODS`` of equal length, so many residuals
+    Deviations are in standard deviations of the step; T is H, or 1 where all steps share a law. Time is cut into ``PERIODS`` of equal length, so many residuals
     of each step; when the last is full, neighbours are joined and the length doubles.
     """
 
-    steps: Floats  # [d, H, 4] residuals seen; the first, from which they are counted; their mean; squares about it
+    steps: Floats  # [d, T, 4] residuals seen; the first, from which they are counted; their mean; squares about it
     groups: Floats  # [d, S + A, 3] of every state, then every action: deviations, their sum, that of their squares - 1
     tally: Floats  # [d, 2] deviations; sum of (square - 1)²
     unused: Floats  # [2] residuals outside the declared range; censored by a boundary
-    periods: Floats  # [d, 1 + PERIODS, H, 3] of a prior, then of every period: residuals, their sum, that of squares
+    periods: Floats  # [d, 1 + PERIODS, T, 3] of a prior, then of every period: residuals, their sum, that of squares
     length: Ints  # [1] residuals of a step in a period
 
 
-def new_watch(d: int, H: int, S: int, A: int) -> Watch:
+def new_watch(d: int, T: int, S: int, A: int) -> Watch:
     """One that has seen nothing."""
     return Watch(
-        steps=np.zeros((d, H, 4)),
+        steps=np.zeros((d, T, 4)),
         groups=np.zeros((d, S + A, 3)),
         tally=np.zeros((d, 2)),
         unused=np.zeros(2),
-        periods=np.zeros((d, 1 + PERIODS, H, 3)),
+        periods=np.zeros((d, 1 + PERIODS, T, 3)),
         length=np.ones(1, np.int64),
     )
 
@@ -55,7 +55,7 @@ def believe_prior(told: Mechanics, seen: Watch, prior: Floats) -> None:
         return
     for k in range(len(told.bins)):
         steps = seen.steps[k]
-        steps[:, SEEN] = prior.sum(axis=1) * len(prior) / told.horizon
+        steps[:, SEEN] = prior.sum(axis=1) * len(prior) / len(steps)
         steps[:, ORIGIN] = [coordinate(told, k, int(j), told.whole) for j in prior.argmax(axis=1)]
     expect_residuals(told, prior, seen)
     for k in range(len(told.bins)):
@@ -84,9 +84,10 @@ def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int, share: F
     """Compare residual j of a pair with those of its step so far. Not where contexts explain why they differ."""
     if told.n_contexts > 1:
         return
-    at = next_period(seen, h)
+    row = min(h, seen.steps.shape[1] - 1)
+    at = next_period(seen, row)
     for k in range(len(told.bins)):
-        deviation = compare(told, seen, k, h, coordinate(told, k, j, share), at)
+        deviation = compare(told, seen, k, row, coordinate(told, k, j, share), at)
         if not math.isnan(deviation):
             for group in (s, told.after.shape[1] + a):
                 seen.groups[k, group, VISITS] += 1
@@ -102,10 +103,11 @@ def watch_history(told: Mechanics, seen: Watch, j: Ints, share: Floats) -> None:
     """
     for i in range(j.shape[0]):
         for h in range(j.shape[1]):
-            at = next_period(seen, h)
+            row = min(h, seen.steps.shape[1] - 1)
+            at = next_period(seen, row)
             for k in range(len(told.bins)):
                 w = coordinate(told, k, j[i, h], share[min(i, len(share) - 1), min(h, share.shape[1] - 1)])
-                compare(told, seen, k, h, w, at)
+                compare(told, seen, k, row, w, at)
 
 
 @inlined
@@ -181,7 +183,7 @@ def expect_residuals(told: Mechanics, counts: Floats, seen: Watch) -> None:
     """What a law, by its counts [L, R], makes of the mean and the spread of each step's residuals."""
     steps = seen.steps
     for k in range(len(told.bins)):
-        for h in range(told.horizon):
+        for h in range(steps.shape[1]):
             total, mean, square = 0.0, 0.0, 0.0
             for w in range(told.n_residuals):
                 n = counts[min(h, len(counts) - 1), w]
