@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import ucbf
 from ucbf.advice import LEARNED
-from ucbf.advice.ordering import Played, play
+from ucbf.advice.ways_to_order import Played, play
 from ucbf.cli.learning import Task
 from ucbf.cli.reading import Reading
 from ucbf.kernels.shelves import sized, step_value

@@ -14,7 +14,8 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.advice.ordering import Played, _factors, play
+from ucbf.advice.ordering import _factors
+from ucbf.advice.ways_to_order import Played, play
 from ucbf.rolling import Rolling
 from ucbf.systems import Inventory
 

@@ -140,7 +140,7 @@ class Never:
 
 
 def test_learn_chooses_fitted_values_where_they_did_better_and_every_morning_follows(tmp_path, quick, monkeypatch):
-    monkeypatch.setattr("ucbf.advice.ordering._Ours", Never)
+    monkeypatch.setattr("ucbf.advice.ordering.Adapting", Never)
     found = learn_orders(SHOP, weeks(np.random.default_rng(0).poisson(4, 700)))
     assert found.trial.won
     rows = {row["policy"]: row for row in found.comparison()}

@@ -8,7 +8,8 @@ import pytest
 import commands
 import ucbf
 from ucbf.advice import learn_orders, markdown, order_sections
-from ucbf.advice.ordering import _factors, _Ours, _season, play
+from ucbf.advice.ordering import _factors, _season
+from ucbf.advice.ways_to_order import Adapting, play
 from ucbf.data import Series, episodes
 from ucbf.wording import show_number
 
@@ -160,7 +161,7 @@ def test_the_service_that_is_asked_for_is_delivered_on_what_it_is_learned_from()
         rolling = ucbf.Rolling(shop, season=each.season, service=each.aims[1])
         for amount in demand[:28]:
             rolling.observe(amount)
-        came = play(shop, demand[28:], 28, _Ours(rolling)).after(3).service.without_stock_out
+        came = play(shop, demand[28:], 28, Adapting(rolling)).after(3).service.without_stock_out
         assert asked <= came < asked + 0.05
         assert each.order(0) == each.rolling.order(0).quantity
     assert found[0.95].order(0) > found[0.5].order(0)

@@ -8,7 +8,7 @@ from ucbf.advice.judging import LEARNED, STILL_LEARNING
 from ucbf.advice.learning import learn
 from ucbf.advice.lost_sales import censored_remark, missing_remark
 from ucbf.advice.order_sections import order_sections
-from ucbf.advice.ordering import OrderAdvice, Played, learn_orders
+from ucbf.advice.ordering import OrderAdvice, learn_orders
 from ucbf.advice.page import Picture, Pictures, html, markdown, summary
 from ucbf.advice.planner import EpisodeAdvice
 from ucbf.advice.promotions import Promotions, promotions
@@ -16,6 +16,7 @@ from ucbf.advice.regimes import RegimeAdvice, Regimes
 from ucbf.advice.remarks import Remark
 from ucbf.advice.result import Advice
 from ucbf.advice.sections import Sections, sections_of
+from ucbf.advice.ways_to_order import Played
 from ucbf.data.sizes import nice_ceiling, rounding_effect, suggested_parameters
 
 __all__ = [

@@ -25,8 +25,9 @@ PERIODS = 32  # that time is cut into
 class Watch(NamedTuple):
     """Whether residuals depend on the state, the action or the time: by each axis of W, of which there are d.
 
-    Deviations are in standard deviations of the step; T is H, or 1 where all steps share a law. Time is cut into ``PERIODS`` of equal length, so many residuals
-    of each step; when the last is full, neighbours are joined and the length doubles.
+    Deviations are in standard deviations of the step; T is H, or 1 where all steps share a law. Time is cut into
+    ``PERIODS`` of equal length, so many residuals of each step; when the last is full, neighbours are joined and the
+    length doubles.
     """
 
     steps: Floats  # [d, T, 4] residuals seen; the first, from which they are counted; their mean; squares about it
