@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.advice.ordering import _factors
-from ucbf.advice.ways_to_order import Played, play
+from ucbf.advice.ways_to_order import Adapting, Played, play
 from ucbf.rolling import Rolling
 from ucbf.systems import Inventory
 
@@ -25,21 +25,6 @@ BEFORE, FILLING, AFTER = 805, 21, 343  # days to learn from; in which the shelf 
 MULTIPLES = np.arange(0.8, 2.6, 0.05)
 SHOP = Inventory(price=0, unit_cost=0, holding=1, penalty=19, lead_time=3, pack=6, capacity=6000, max_demand=3000)
 Floats = NDArray[np.float64]
-
-
-class Ours:
-    """Rolling orders."""
-
-    def __init__(self, rolling: Rolling) -> None:
-        self.rolling = rolling
-
-    def __call__(self, t: int, shelf: Floats, under_way: dict[int, float]) -> float:
-        """What to order."""
-        return self.rolling.order(shelf, [(q, t - u) for u, q in under_way.items()]).quantity
-
-    def seen(self, demand: float) -> None:
-        """What was asked for."""
-        self.rolling.observe(demand)
 
 
 class UpTo:
@@ -76,7 +61,9 @@ def both(demand: Floats, weekdays: bool) -> tuple[Played, Played]:
     rolling = Rolling(SHOP, season=factors if weekdays else None)
     for amount in before:
         rolling.observe(amount)
-    ours, theirs = (play(SHOP, demand[BEFORE:], BEFORE, rule).after(FILLING) for rule in (Ours(rolling), rules[best]))
+    ours, theirs = (
+        play(SHOP, demand[BEFORE:], BEFORE, rule).after(FILLING) for rule in (Adapting(rolling), rules[best])
+    )
     return ours, theirs
 
 

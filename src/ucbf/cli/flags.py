@@ -31,50 +31,38 @@ Scale = Annotated[
 ]
 
 
+Jobs = Annotated[
+    int | None, Parameter(converter=read_whole, help="Number of workers; the number of cores if not given.")
+]
+Engine = Annotated[
+    Literal["local", "ray"],
+    Parameter(
+        help="Run in threads of this process (local) or on a Ray cluster (ray), whose machines share the folder of "
+        "results."
+    ),
+]
+RayAddress = Annotated[
+    str | None, Parameter(help="Address of a running Ray cluster; if not given, one is started on this machine.")
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """Who computes.
+    """Who computes."""
 
-    Parameters
-    ----------
-    jobs
-        Number of workers; the number of cores if not given.
-    engine
-        Run in threads of this process (local) or on a Ray cluster (ray), whose machines share the folder of results.
-    ray_address
-        Address of a running Ray cluster; if not given, one is started on this machine.
-    """
-
-    jobs: Annotated[int | None, Parameter(converter=read_whole)] = None
-    engine: Literal["local", "ray"] = "local"
-    ray_address: str | None = None
+    jobs: Jobs = None
+    engine: Engine = "local"
+    ray_address: RayAddress = None
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Running:
-    """How and where a study is run.
+class Running(Workers):
+    """How and where a study is run."""
 
-    Parameters
-    ----------
-    out
-        Folder of the results; results/NAME if not given.
-    jobs
-        Number of workers; the number of cores if not given.
-    engine
-        Run in threads of this process (local) or on a Ray cluster (ray), whose machines share the folder of results.
-    ray_address
-        Address of a running Ray cluster; if not given, one is started on this machine.
-    shard
-        i/N: run only the i-th of N parts, for batch queues.
-    """
-
-    out: Path | None = None
-    jobs: Annotated[int | None, Parameter(converter=read_whole)] = None
-    engine: Literal["local", "ray"] = "local"
-    ray_address: str | None = None
-    shard: str = "1/1"
+    out: Out = None
+    shard: Annotated[str, Parameter(help="i/N: run only the i-th of N parts, for batch queues.")] = "1/1"
 
 
 HERE = Running()
