@@ -368,6 +368,30 @@ def test_weeks_shown_with_their_quantiles_are_weeks_learned_from(spreads, tmp_pa
     np.testing.assert_allclose(theirs.pmf, of_page.pmf, atol=1e-12)
 
 
+def test_a_step_may_be_shown_with_more_known_than_before(spreads, tmp_path):
+    """Quantiles first, and later the forecast beside them."""
+    learn_quantiles(tmp_path, spreads, 40, True)
+    quantiles = {"quantiles": spreads[1][40]}
+    both = quantiles | {"profile": [12.0] * 7}
+    follow(tmp_path).observe(20, 0, 8, 12, date=date(0, 140), known=quantiles)
+    assert follow(tmp_path).observe(20, 0, 8, 12, date=date(0, 140), known=both, correct=True).corrected
+    rest = {name: values[1:] for name, values in both.items()}
+    follow(tmp_path).observe(8, 12, 8, 12, date=date(1, 140), known=rest)
+    follow(tmp_path).observe(8, 12, 8, 12, date=date(2, 140), known={"quantiles": spreads[1][40][2:]})
+    assert follow(tmp_path).status().steps == 3
+
+
+def test_what_comes_may_be_of_a_kind_that_was_never_measured():
+    """A file of weekdays by the hour, and a forecast of Saturday: the page shows the last day."""
+    hours = np.datetime64("2024-01-01T00") + np.arange(120)
+    series = data.Series(np.arange(120) % 3 + 1.0, hours.astype("datetime64[s]"), "units", "made")
+    episodes, week = data.episodes(series, 24), [{"profile": [2.0] * 24}] * 5
+    for coming in ({"profile": [2.0] * 24}, None):
+        found = ucbf.learn(SHOP.replace(horizon=24), episodes, changes=week, coming=coming)
+        assert not found.is_coming
+        assert list(found.by_kind) == ["2024-01-05 00:00:00"]
+
+
 def test_act_by_quantiles_is_what_the_page_advises(spreads, tmp_path):
     found = learn_quantiles(tmp_path, spreads, 60, False)
     follower = follow(tmp_path)
@@ -494,6 +518,9 @@ def test_the_level_by_hand(by_level, tmp_path):
     late = follow(folder)
     knowledge = late.learned()
     late.replay(knowledge, late.entries().values())
+    note = late.act(2, date=str(np.datetime64("2024-01-01") + 601 + 7)).notes[-1]
+    assert f"{z:+.3g} from its mean; 2025-08-28, 2025-08-29, 2025-08-30 are not in the journal" in note
+    assert f"the mean counts there, which makes it {z * regimes.memory**3:+.3g}, and " in note
     assert knowledge._level(5) == pytest.approx(z)
     assert knowledge._level(8) == pytest.approx(z * regimes.memory**3)  # three days are missing: their means count
     assert knowledge._level(1) == pytest.approx(follow(folder).learned()._level(1))

@@ -94,8 +94,8 @@ def learn(
         can then be told what is promoted.
     coming
         What is known of the episode that comes, as one of ``changes`` has it, and its "quantiles" [H, m] where there
-        are any: ``Advice.by_kind`` then says what to do in it. None: where every episode differs, what to do in the
-        last one.
+        are any: ``Advice.by_kind`` then says what to do in it. None, or of a kind that was never measured: where
+        every episode differs, what to do in the last one.
     progress
         Called with (steps of work done, steps of work).
     """
@@ -131,8 +131,11 @@ def learn(
         regimes = chosen_regimes(whole) or regimes
     last = len(whole.episodes) - 1
     shown = [planner.episode(k) for k in whole.last_of_each_kind()]
+    calendar = calendar_of(episodes)
+    if coming is not None and calendar.kind_of(1) not in episodes.kinds:
+        coming = None  # a weekend, and all that was measured are weekdays
     if coming is not None:
-        shown = [planner.coming(coming, calendar_of(episodes))]
+        shown = [planner.coming(coming, calendar)]
     return Advice(
         by_kind={each.name: each for each in shown},
         training=training.training_episodes,

@@ -364,7 +364,7 @@ class Follower:
 
 def _as_known(there: Entry, asked: Entry) -> bool:
     """Whether the same was known of a step both times."""
-    if there.ahead is None or asked.ahead is None:
+    if there.ahead is None or asked.ahead is None or there.ahead.keys() != asked.ahead.keys():
         return False
     return all(np.array_equal(values, there.ahead[name]) for name, values in asked.ahead.items())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +176,7 @@ def read_rows(
             )
         steps = [int(number) for number in given]
     taken = {*(name for name in found.values() if name is not None), lowered.get("step")}
-    others = type(table)(table.source, {n: c for n, c in table.columns.items() if n not in taken}, table.rows,
-                         table.in_file, table.delimiter)  # fmt: skip
+    others = replace(table, columns={n: c for n, c in table.columns.items() if n not in taken})
     dated, dates = date_column(others, None, date_format), None
     if dated is not None:
         clock, offsets = dates_of(others, dated, date_format)
@@ -205,7 +204,6 @@ def _optional(table: Any, name: str) -> Any:
     values = np.full(len(column), np.nan)
     if not gone.all():
         present = np.flatnonzero(~gone)
-        part = type(table)(table.source, {name: column.take(pa.array(present))}, np.asarray(table.rows)[present],
-                           table.in_file, table.delimiter)  # fmt: skip
+        part = replace(table, columns={name: column.take(pa.array(present))}, rows=np.asarray(table.rows)[present])
         values[present] = values_of(part, name, None)
     return values

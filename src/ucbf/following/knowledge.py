@@ -192,4 +192,8 @@ class Knowledge:
 def _is_rest(ahead: Ahead, h: int, known: _Planned) -> bool:
     """Whether what is known from a step on is what a plan of the same episode was made with."""
     later = h - known.h
-    return later >= 0 and all(np.array_equal(values, known.ahead[name][later:]) for name, values in ahead.items())
+    return (
+        later >= 0
+        and ahead.keys() == known.ahead.keys()
+        and all(np.array_equal(values, known.ahead[name][later:]) for name, values in ahead.items())
+    )

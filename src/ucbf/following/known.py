@@ -138,7 +138,8 @@ def rest_of_episode(
             )
         last: NDArray[np.float64] = values[-len(rest) :]
         return last
-    near = series.times >= np.datetime64(calendar.date_of(number).date()) - np.timedelta64(31, "D")
+    first, end, month = (*(calendar.date_of(n).date() for n in (number, rest[-1])), np.timedelta64(31, "D"))
+    near = (series.times >= np.datetime64(first) - month) & (series.times <= np.datetime64(end) + month)
     dated = zip(series.times[near], series.values[near], strict=True)
     found = {calendar.number_of(as_datetime(time)): float(x) for time, x in dated}
     lacking = [n for n in rest if n not in found]

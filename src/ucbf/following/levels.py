@@ -149,18 +149,27 @@ class LevelKnowledge(Knowledge):
         """How high the level before a step is, and by which amounts."""
         z, steps, amount = self._level(number), self.calendar.step_word, self.preset.amount_name
         name, cuts = self.scale.names[self.context(number)], self.scale.cuts
-        last = self._levels[-1][0] if number > self._levels[-1][0] else number - 1
+        last, known = self._known(number)
         when = self.calendar.when(last)
         what = f"the {amount} of {when} was"
         if self.scale.memory:
             what = f"the {amount} of the {steps}s up to {when}, what is recent counting more, was"
         ends = {"low": f"below {cuts[0]:+.3g}", "high": f"above {cuts[-1]:+.3g}"}
         where = ends.get(name, f"from {cuts[0]:+.3g} to {cuts[-1]:+.3g}")
-        return Level(name, f"{what} {z:+.3g} from its mean, and {where} is {name}")
+        missing, without = range(last + 1, number), ""
+        if missing:
+            without = (
+                f"; {self.calendar.listed(missing)} not in the journal: the mean counts there, which makes it {z:+.3g}"
+            )
+        return Level(name, f"{what} {known:+.3g} from its mean{without}, and {where} is {name}")
+
+    def _known(self, number: int) -> tuple[int, float]:
+        """The last step before one that is known, and how high the level was after it."""
+        return next(each for each in reversed(self._levels) if each[0] < max(number, 1))
 
     def _level(self, number: int) -> float:
         """The level before a step; of steps that are missing, their means count."""
-        last, level = next(each for each in reversed(self._levels) if each[0] < max(number, 1))
+        last, level = self._known(number)
         return self.scale.after(level, max(number, 1) - 1 - last)
 
     def _mean(self, number: int) -> float:
