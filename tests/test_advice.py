@@ -119,8 +119,17 @@ def test_sizes_fit_the_bulk_and_the_range_takes_in_all():
     assert suggested_parameters(Inventory, amounts, {"max_demand": 50})["max_demand"] == 50
 
 
+def test_a_hundred_is_counted_in_ones():
+    amounts = poisson(70).clip(0, 100)
+    amounts[3, 3] = 100
+    assert suggested_parameters(Queue, amounts, {})["unit"] == 1
+    amounts[3, 3] = 101
+    assert suggested_parameters(Queue, amounts, {})["unit"] == 5
+    assert suggested_parameters(Queue, amounts / 10, {})["unit"] == 0.5  # measured, not counted
+
+
 def test_a_unit_that_nobody_gave_suits_the_sizes_that_were_given():
-    amounts = poisson(70)  # by itself the unit would be 2 or 5
+    amounts = poisson(140)  # by itself the unit would be 5
     assert suggested_parameters(Queue, amounts, {})["unit"] == 5
     assert suggested_parameters(Queue, amounts, {"service": (0.0, 5, 10)})["unit"] == 5
     assert suggested_parameters(Queue, amounts, {"service": (0.0, 6, 10)})["unit"] == 2
@@ -358,7 +367,7 @@ def test_what_was_rounded_is_counted_on_the_page():
     found.rounded = ucbf.Advice.rounded.fget(found)
     assert found.rounded == 2
     assert "2 values rounded to multiples of 2." in data_lines(found, None)
-    assert "multiples of 2, which was chosen to be quick: unit=1, or --unit 1" in str(data_lines(found, {"price"}))
+    assert "multiples of 2, which was chosen to be quick: a smaller one" in str(data_lines(found, {"price"}))
     found.preset.unit = 1
     found.rounded = ucbf.Advice.rounded.fget(found)
     assert "rounded" not in str(data_lines(found, None))

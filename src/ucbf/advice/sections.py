@@ -150,7 +150,7 @@ def data_lines(advice: Judged, given: Collection[str] | None) -> tuple[str, ...]
         said.append(f"{show_count(training.dropped, 'row')} at the ends left out.")
     if advice.rounded:
         was_chosen = given is not None and "unit" not in given
-        finer = ", which was chosen to be quick: unit=1, or --unit 1, counts in ones." if was_chosen else "."
+        finer = ", which was chosen to be quick: a smaller one (unit=, --unit) rounds less." if was_chosen else "."
         said.append(f"{show_count(advice.rounded, 'value')} rounded to multiples of {preset.unit:g}{finer}")
     return (*said, *series.notes)
 

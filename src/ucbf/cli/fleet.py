@@ -159,7 +159,7 @@ def _learn_one(
     with progress_bar("steps") as progress:
         learned, told = task.learn_from(source, None, progress)
     room = folder / PAGES / folder_names([only])[only]
-    names = write_files(room, learned, told, None, reading.pictures is not False)
+    names = write_files(room, learned, told, None, reading.draws())
     print(advice.markdown(told))
     print(f"written to {room}: {', '.join(names)}")
 

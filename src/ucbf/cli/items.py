@@ -98,7 +98,7 @@ def _row(task_of: Callable[[str], Task], name: str, part: Table, forecasts: dict
     row = _learned_row(name, n, learned)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / INPUTS, json.dumps({"digest": key, "row": row}, indent=1).encode())
-    write_files(folder, *learned, task.reading.time_zone, bool(task.reading.pictures))
+    write_files(folder, *learned, task.reading.time_zone, task.reading.draws(usually=False))
     return row
 
 

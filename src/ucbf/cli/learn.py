@@ -111,6 +111,7 @@ def _learn(task: Task, source: Path) -> None:
         return
     with progress_bar("steps") as progress:
         found, told = task.learn_from(source, reading.forecast, progress)
-    names = write_files(folder, found, told, reading.time_zone, reading.pictures is not False)
+    names = write_files(folder, found, told, reading.time_zone, reading.draws())
     print(advice.markdown(told))
-    print(f"written to {folder}: {', '.join(names)}")
+    without = "" if reading.draws() or reading.pictures is False else "; without pictures: pip install 'ucbf[plot]'"
+    print(f"written to {folder}: {', '.join(names)}{without}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -63,16 +64,26 @@ KINDS: dict[str, dict[str, None]] = {
 }  # what leaves out the date
 
 
+def can_draw() -> bool:
+    """Whether matplotlib is there."""
+    return find_spec("matplotlib") is not None
+
+
+def check_can_draw() -> None:
+    """An error where pictures are asked for, and cannot be drawn: before any work is done."""
+    if not can_draw():
+        raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'")
+
+
 def save(
     folder: Path, name: str, draw: Callable[[ModuleType], Figure], kinds: Iterable[str] = tuple(KINDS)
 ) -> list[str]:
     """Draw a figure and write it as PNG, SVG and PDF, or as some of them; the names of the files."""
     import io
 
-    try:
-        from ucbf import figures
-    except ImportError:
-        raise UserError("pictures need matplotlib; install it: pip install 'ucbf[plot]'") from None
+    check_can_draw()
+    from ucbf import figures
+
     figure = draw(figures)
     names = []
     for kind in kinds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ucbf.cli.flags import HERE, Band, Quick, Running, Scale, Seed
+from ucbf.cli.output import check_can_draw
 from ucbf.cli.plot import draw_gaps, draw_growth, draw_regrets
 from ucbf.cli.studies import run_missing
 
@@ -20,6 +21,7 @@ def figure1(
     """Reproduce the paper's figure: run its 1,500 runs, draw the six panels, print the table."""
     from ucbf.studies.paper import figure1
 
+    check_can_draw()
     study = figure1(quick=quick, seed=seed)
     folder = running.out or Path("results") / ("figure1-quick" if quick else "figure1")
     if run_missing(study, folder, running):
@@ -38,6 +40,7 @@ def figure2(
     """
     from ucbf.studies.paper import figure2
 
+    check_can_draw()
     study = figure2(quick=quick, seed=seed)
     folder = running.out or Path("results") / ("figure2-quick" if quick else "figure2")
     if run_missing(study, folder, running):
@@ -56,6 +59,7 @@ def figure3(
     """
     from ucbf.studies.paper import figure3
 
+    check_can_draw()
     study = figure3(quick=quick, seed=seed)
     folder = running.out or Path("results") / ("figure3-quick" if quick else "figure3")
     if run_missing(study, folder, running):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ucbf import data
+from ucbf.cli.output import can_draw, check_can_draw
 from ucbf.errors import UserError
 
 
@@ -85,7 +86,9 @@ class Reading:
     out: Path | None = None
 
     def check(self) -> None:
-        """A UserError for flags that do not go together."""
+        """A UserError for flags that do not go together, and for pictures that cannot be drawn."""
+        if self.pictures:
+            check_can_draw()
         if self.forecast_column is not None and self.forecast is None:
             raise UserError(
                 f"forecast_column is {self.forecast_column!r} without a forecast; give its file (--forecast)"
@@ -101,6 +104,10 @@ class Reading:
                 f"in_stock ({self.in_stock!r}) and available ({', '.join(self.available)}) are both given; give one of "
                 "them: both say in which steps the stock ran out"
             )
+
+    def draws(self, usually: bool = True) -> bool:
+        """Whether to write pictures, where nothing that draws is missing."""
+        return usually and can_draw() if self.pictures is None else self.pictures
 
     def series(self, source: Any, column: str | None, least: float | None) -> data.Series:
         """A column of a file."""

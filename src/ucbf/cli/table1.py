@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ucbf.cli.flags import Out, Quick, Seed
-from ucbf.cli.output import publish, save
+from ucbf.cli.output import check_can_draw, publish, save
 from ucbf.cli.progress import progress_bar
 
 
@@ -13,6 +13,7 @@ def table1(*, out: Out = None, seed: Seed = 0, quick: Quick = False) -> None:
     """Measure what the paper's Table 1 states: how time, memory and regret grow with states and actions."""
     from ucbf import table1
 
+    check_can_draw()
     folder = out or Path("results") / ("table1-quick" if quick else "table1")
     folder.mkdir(parents=True, exist_ok=True)
     sizes = table1.QUICK if quick else table1.FULL

@@ -15,6 +15,7 @@ from ucbf.systems.parameters import MOST_UNITS
 
 Floats = NDArray[np.float64]
 UNITS_IN_LARGEST = 40  # a unit that is chosen fits about so often into the largest amount, unless that hides something
+COUNTED_IN_ONES = 100  # whole numbers up to this are not rounded
 MOST_UNITS_IN_LARGEST = 1500  # and never more often
 NEGLIGIBLE = 0.01  # a relative change of the mean that nobody notices; twice that for a spread or the mean of one step
 TOO_LARGE = 0.05  # a relative change of the mean that makes a unit useless; twice that for a spread
@@ -98,6 +99,8 @@ def _suggested_unit(preset: type[Preset], amounts: Floats, largest: float, given
     """The coarsest unit that hides nothing and of which the given sizes are multiples."""
     whole_numbers = bool(np.array_equal(amounts, np.rint(amounts)))
     coarsest = max(nice_ceiling(largest / UNITS_IN_LARGEST), 1.0 if whole_numbers else 0.0)
+    if whole_numbers and largest <= COUNTED_IN_ONES:
+        coarsest = 1.0
     sizes = [float(x) for name in preset.multiples_of_unit if name in given for x in np.ravel(given[name])]
     finest = max(min(nice_ceiling(largest / MOST_UNITS_IN_LARGEST), coarsest), 1.0 if whole_numbers else 0.0)
     possible = [u for u in _nice_numbers(coarsest, finest) if all(_divides(u, x) for x in sizes)] or [finest]

@@ -120,13 +120,13 @@ class Status:
         word, per = self.step_word, a_step(self.step_word)
         what = f"{self.amount_name} above {self.expected_by}" if self.expected_by else self.amount_name
         yield f"{what}: {found.mean:.4g} {per}; {found.learned:.4g} {per} in what was learned from"
-        by_chance = f"chance brings as large a difference in {found.p:.2g} of cases"
+        by_chance = f"chance brings as large a difference in {100 * found.p:.2g} % of cases"
         if np.isnan(found.p):
             verdict = "not tested, as an edge hid some" if self.hidden else f"too few {word}s to tell"
         elif found.has_changed:
             verdict = f"it has changed; {by_chance}"
         else:
-            verdict = f"no change is shown; {by_chance} (a change is reported below {SIGNIFICANT})"
+            verdict = f"no change is shown; {by_chance} (a change is reported below {100 * SIGNIFICANT:g} %)"
         share = "" if np.isnan(found.share) or self.expected_by else f" ({found.share:+.0%})"
         yield f"  is it what was learned? {_more(found.mean - found.learned)} {per}{share}: {verdict}"
 
