@@ -1,15 +1,18 @@
 """Demand that an empty shelf hid: the product limit, draws from it, and what the page says."""
 
+import math
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 import commands
 import ucbf
-from ucbf import data
+from ucbf import advice, data
 from ucbf.advice import censored_remark
+from ucbf.systems import Inventory
 
 N = 7 * 60
 
@@ -51,11 +54,56 @@ def test_hidden_poisson_demand_comes_back():
 
 
 def test_draws_follow_the_law_given_what_was_sold():
-    # Of one step: 1 and 4 were seen as often; one that sold 2 was 4, one that sold 4 stays unresolved.
+    # Of one step: 1 and 4 were seen as often; one that sold 2 was 4, one that sold 4 is a guess.
     amounts = np.array([[1], [4]] * 5 + [[2], [4]])
     done = data.uncensored(weeks(amounts), np.array([True] * 10 + [False] * 2)[:, None])
-    assert done.episodes.values[-2:].ravel().tolist() == [4, 4]
+    assert done.episodes.values[-2, 0] == 4
+    assert 4 <= done.episodes.values[-1, 0] <= 8
+    assert done.episodes.drawn == 2
     assert done.unresolved.ravel().tolist() == [False] * 11 + [True]
+
+
+def slow_bell_curve(values, exact):
+    """Literal: mean and spread of roots that make these values likeliest, some of which are at least so much."""
+    y, least = np.sqrt(values + 3 / 8), np.sqrt(np.maximum(values - 0.5, 0) + 3 / 8)
+
+    def against(at):
+        mean, spread = at[0], math.exp(at[1])
+        return -(stats.norm.logpdf(y[exact], mean, spread).sum() + stats.norm.logsf(least[~exact], mean, spread).sum())
+
+    best = optimize.minimize(against, [y.mean(), math.log(y.std())], method="Nelder-Mead", options={"fatol": 1e-10})
+    return best.x[0], math.exp(best.x[1])
+
+
+@pytest.mark.parametrize(("mean", "level"), [(20, 18), (20, 22), (4, 5)])
+def test_what_is_beyond_all_that_was_seen_follows_the_likeliest_bell_curve(mean, level):
+    rng = np.random.default_rng(0)
+    demand = rng.poisson(mean, 20_000)
+    sold = np.minimum(demand, level).astype(float)
+    exact = demand < level
+    done = data.uncensored(weeks(sold[:, None]), exact[:, None])
+    found = done.episodes.values.ravel()[~exact]
+    assert done.unresolved.ravel().tolist() == (~exact).tolist()
+    m, s = slow_bell_curve(sold, exact)
+    edge = math.sqrt(level - 0.5 + 3 / 8)
+    draws = stats.truncnorm((edge - m) / s, np.inf, m, s).rvs(100_000, random_state=1) ** 2 - 3 / 8
+    assert found.mean() == pytest.approx(draws.mean(), rel=0.01)
+    assert found.mean() == pytest.approx(demand[~exact].mean(), rel=0.05)
+    np.testing.assert_allclose(
+        np.quantile(found, [0.1, 0.5, 0.9]), np.quantile(demand[~exact], [0.1, 0.5, 0.9]), atol=1
+    )
+
+
+def test_a_level_that_is_always_sold_out_moves_when_learned_again():
+    """A shelf that was filled to 18 a day, with a demand of 20: the plan fills it higher."""
+    demand = np.random.default_rng(0).poisson(20, (60, 7))
+    done = data.uncensored(weeks(np.minimum(demand, 18)), demand < 18)
+    shop = Inventory(capacity=80, max_demand=60, price=9, unit_cost=4, holding=0.1, horizon=7)
+    found = ucbf.learn(shop, done.episodes)
+    policy = found.by_kind[""].policy
+    assert policy.states[0] + policy.quantities[0, 0] >= 24
+    assert found.certificate is None
+    assert "of the amounts were not seen, and are draws" in advice.summary(found)
 
 
 def test_a_step_with_few_amounts_is_drawn_from_all_steps():

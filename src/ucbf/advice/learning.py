@@ -177,10 +177,10 @@ def _certificate(planner: Planner, k: int, p: float) -> Certificate | None:
     """How far from optimal the policy of episode k can be, given what was counted in the training episodes.
 
     None where they are not taken for draws of one distribution, so that nothing is proved: where they do not count
-    alike, or each has a distribution of its own, or they are seen to drift.
+    alike, or each has a distribution of its own, or they are seen to drift, or some were hidden or missing.
     """
     training = planner.training
-    if not training.recency.counts_alike or training.quantiles is not None:
+    if training.episodes.drawn or not training.recency.counts_alike or training.quantiles is not None:
         return None
     agent = UCBVIf(planner.episode(k).system, stationary=training.pooled)
     agent.warm_start(training.disturbances[training.counted_episodes(training.episodes.kinds[k])])

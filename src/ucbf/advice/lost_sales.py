@@ -40,7 +40,11 @@ def censored_remark(done: Uncensored, column: str) -> Remark:
         f"{show_number(after)}{rose}. Rewards of the episodes that followed are of drawn demand, too."
     )
     if kept:
-        said += f" {kept} of these steps sold as much as was ever seen; what was sold was kept, which is too little."
+        said += (
+            f" {kept} of these steps sold as much as was ever seen of them, so that nothing shows how much more was "
+            "asked for: that is a guess, from the shape of what was seen. Have more in stock for a while, and learn "
+            "again."
+        )
     return Remark(said, first=most or kept > MANY_UNRESOLVED * n, gravest=most)
 
 

@@ -217,6 +217,8 @@ def _proved(advice: Advice) -> Line:
         why = "what is recent counts more, so that the past is not taken for one law."
         if advice.recency.counts_alike:
             why = f"a proof needs one law, and the {advice.preset.amount_name} did not keep to one."
+        if advice.learned.drawn:
+            why = f"{advice.learned.drawn} of the amounts were not seen, and are draws."
         if advice.planner.training.quantiles is not None:
             why = "every episode has a law of its own, from the quantiles that were forecast."
         return Line("Proved", f"nothing: {why}")

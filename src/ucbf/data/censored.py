@@ -3,7 +3,8 @@
 Of days that are missing they say nothing.
 
 The distribution of the demand is the product-limit estimate (Kaplan, Meier 1958), as in :mod:`ucbf.laws`. What was
-hidden is replaced by a draw from it, given that it is at least what was sold.
+hidden is replaced by a draw from it, given that it is at least what was sold. Where nothing larger was ever seen, that
+estimate says nothing: the draw is from a bell curve, fitted to roots of the amounts (Tobin 1958).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ucbf.data.cutting import Episodes
 from ucbf.errors import UserError
 
 FEWEST = 5  # uncensored values of a step: with fewer, all steps count
+ROUNDS, TINY = 200, 1e-6  # of the fit of a bell curve; a spread that is none
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -29,7 +31,7 @@ class Uncensored:
     sold: Floats  # [K, H] the amounts before
     sold_out: Bools  # [K, H]
     unknown: Bools  # [K, H] which steps are missing, and were drawn from what others show
-    unresolved: Bools  # [K, H] which of these were kept, because nothing larger was ever seen
+    unresolved: Bools  # [K, H] of which nothing larger was ever seen, so that they are guesses
 
 
 def product_limit(values: Floats, exact: Bools) -> tuple[Floats, Floats]:
@@ -83,7 +85,7 @@ def uncensored(
                     rows = alike[(alike >= first) & hidden[alike, h]]
                     found[rows, h], unresolved[rows, h] = _draw(amounts[rows, h], values, shown, rng)
     series = replace(episodes.series, values=_after_the_last(episodes, found, rng), unknown=None)
-    drawn = replace(episodes, values=found, series=series)
+    drawn = replace(episodes, values=found, series=series, drawn=int((sold_out | unknown).sum()))
     return Uncensored(drawn, episodes.values, sold_out, unknown, unresolved)
 
 
@@ -106,4 +108,37 @@ def _draw(sold: Floats, values: Floats, exact: Bools, rng: np.random.Generator) 
     below = before[np.searchsorted(support, sold)]  # the probability of less than what was sold
     u = below + rng.random(len(sold)) * (1 - below)
     drawn = support[np.minimum(np.searchsorted(before[1:], u, side="right"), len(support) - 1)]
-    return np.where(unknown, sold, np.maximum(drawn, sold)), unknown
+    drawn = np.maximum(drawn, sold)
+    if unknown.any() and np.isfinite(largest):
+        drawn[unknown] = _guesses(sold[unknown], values[np.isfinite(values)], exact[np.isfinite(values)], rng)
+    return drawn, unknown
+
+
+def _guesses(sold: Floats, values: Floats, exact: Bools, rng: np.random.Generator) -> Floats:
+    """[m] demand of at least what was sold [m], of which nothing larger was ever seen; at most twice the largest value.
+
+    Roots of amounts are about as widely spread whatever the mean. Their mean and spread are those of the greatest
+    likelihood, given values [n] of which some stand for "at least so much" (expectation and maximisation).
+    """
+    from scipy.stats import norm
+
+    whole = bool((values == np.rint(values)).all())
+
+    def root(x: Floats) -> Floats:
+        """The root of an amount, or where the cell of a whole number begins."""
+        return np.sqrt(x + 3 / 8)
+
+    y, least = root(values), root(np.maximum(values - 0.5 * whole, 0))[~exact]
+    mean, spread = float(y.mean()), max(float(y.std()), TINY)
+    for _ in range(ROUNDS):
+        z = (least - mean) / spread
+        rate = np.exp(norm.logpdf(z) - norm.logsf(z))
+        hidden, variance = mean + spread * rate, spread**2 * (1 + z * rate - rate**2)
+        mean = float((y[exact].sum() + hidden.sum()) / len(y))
+        squares = ((y[exact] - mean) ** 2).sum() + ((hidden - mean) ** 2 + variance).sum()
+        spread = max(float(np.sqrt(squares / len(y))), TINY)
+    above = norm.logsf((root(np.maximum(sold - 0.5 * whole, 0)) - mean) / spread)
+    found = (mean + spread * norm.isf(np.exp(above) * (1 - rng.random(len(sold))))) ** 2 - 3 / 8
+    found = np.where(np.isfinite(found), found, sold)
+    guesses: Floats = np.clip(np.rint(found) if whole else found, sold, 2 * max(float(values.max()), float(sold.max())))
+    return guesses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ class Episodes:
     dropped: int  # values before the first whole episode and after the last
     series: Series
     begin: int = 0  # index in the series at which the first episode begins
+    drawn: int = 0  # how many amounts, in all episodes, were hidden or missing and are draws
 
     def __len__(self) -> int:
         return len(self.values)
@@ -49,9 +50,7 @@ class Episodes:
         """Episodes first to stop - 1."""
         cut = slice(first, stop)
         begin = self.begin + first * self.values.shape[1]
-        return Episodes(
-            self.values[cut], self.names, self.starts[cut], self.kinds[cut], self.dropped, self.series, begin
-        )
+        return replace(self, values=self.values[cut], starts=self.starts[cut], kinds=self.kinds[cut], begin=begin)
 
     def place(self, k: int, h: int) -> str:
         """Where step h of episode k stands in the series."""
