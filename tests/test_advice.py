@@ -379,7 +379,7 @@ def test_parameters_are_told_from_what_is_assumed():
     assert "assumed" not in str(said)
     said, assumed = map(str, parameter_lines(SimpleNamespace(preset=shop), {"capacity"}))
     assert said == "With capacity 20."
-    assert assumed.startswith("Not given, and assumed: ")
+    assert assumed.startswith("All that was not given: ")
 
 
 def test_means_of_the_steps_are_taken_unless_they_were_given():

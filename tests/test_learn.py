@@ -48,7 +48,7 @@ def test_one_command_writes_policy_law_agent_picture_and_page(shop):
     assert page in printed
     assert "28 to learn from, 12 to judge by" in page
     assert "With price 10, unit_cost 4, order_cost 8, holding 0.5." in page
-    assert "Not given, and assumed: horizon 7, unit 1" in page
+    assert "All that was not given: horizon 7, unit 1" in page
     assert "nothing speaks against independence" in page
     assert "order up to" in page
     with (out / "policy.csv").open() as file:

@@ -248,10 +248,13 @@ def test_the_verdict_is_one_line():
     few = judged(n - 1, ("myopic", -2, -1))
     assert verdict_on(few, 2) == "Not settled: 7 episodes followed, too few to judge by. 2 things to read first."
     worse = judged(n, ("myopic", 1, 2), ("base-stock", 0, 2), ("still learning", -2, -1))
-    assert verdict_on(worse, 0) == f"{none}; it was ahead of 1 of the 2."
+    assert verdict_on(worse, 0) == f"{none}; it was ahead of 1 of 2 rules."
     even = judged(n, ("myopic", -2, 0))
-    said = f"{none}; it was ahead of none of the 1. 1 thing to read first."
+    said = f"{none}; it was ahead of none of 1 rule. 1 thing to read first."
     assert verdict_on(even, 1) == said
+    same = judged(n, ("myopic", 0, 0), ("base-stock", -1, 1))
+    simpler = "Myopic is simpler and earned just as much in every one."
+    assert verdict_on(same, 0) == f"{none}; it was ahead of none of 2 rules. {simpler}"
     better = judged(n, ("base-stock", -3, -1), ("myopic", -2, 0))
     said = "Do not use it as it is: base-stock, a simple rule, did better in the 8 episodes that followed."
     assert verdict_on(better, 0) == said

@@ -194,7 +194,7 @@ def test_a_rule_with_two_sides():
     )  # fmt: skip
     words = Words(state="bikes", action="van", action_quantities=np.arange(-2.0, 3), verb="bring")
     rule = ucbf.Policy(station, np.array([4, 4, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]
-    assert rule.text == "bring up to 3, down to 5 (at most 2 or -2 at once)"
+    assert rule.text == "bring up to 3, down to 5 (at most 2 up and 2 down at once)"
     odd = ucbf.Policy(station, np.array([4, 3, 3, 2, 2, 2, 1, 0, 0]), words).rules()[0]
     assert odd.kind in {"none", "pieces"}
 

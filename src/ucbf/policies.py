@@ -124,8 +124,8 @@ class Policy:
             {
                 words.step: step,
                 **({"context": e} if E > 1 else {}),
-                **dict(zip(axes, state.astype(float).tolist(), strict=True)),
-                words.action: float(amounts[e][h, s]),
+                **dict(zip(axes, map(_tidy, state), strict=True)),
+                words.action: _tidy(amounts[e][h, s]),
             }
             for h, step in enumerate(words.steps or range(1, self.system.n_steps + 1))
             for e in range(E)
@@ -178,6 +178,11 @@ class Policy:
             span = names[h] if end == h else f"{names[h]} to {names[end]}"
             yield f"{name} {span}: {rules[h].text}".strip()
             h = end + 1
+
+
+def _tidy(x: Any) -> float:
+    """1.7 where multiples of a unit of 0.1 make it 1.7000000000000002."""
+    return float(f"{x:.12g}")
 
 
 def _plain(value: Any) -> str:

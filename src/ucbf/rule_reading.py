@@ -185,10 +185,12 @@ def _between(step: StepOfPolicy) -> Rule | None:
     above, below = float(states[up]), float(states[-down - 1])
     when_low = f" when below {above:g}" if above < low - 1e-9 else ""
     when_high = f" when above {below:g}" if below > high + 1e-9 else ""
-    limits = [
-        f"{x:g}" for x, short in ((step.most, reached[0] < low - 1e-9), (least, reached[-1] > high + 1e-9)) if short
-    ]
-    limit = f" (at most {' or '.join(limits)} at once)" if limits else ""
+    limits = []
+    if reached[0] < low - 1e-9:
+        limits.append(f"{step.most:g} up")
+    if reached[-1] > high + 1e-9:
+        limits.append(f"{-least:g} down")
+    limit = f" (at most {' and '.join(limits)} at once)" if limits else ""
     return Rule("between", f"{verb} up to {low:g}{when_low}, down to {high:g}{when_high}{limit}", low, high)
 
 

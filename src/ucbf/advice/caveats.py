@@ -150,8 +150,9 @@ def _trend(advice: Advice) -> str:
 
 def moved(name: str, found: Drift) -> str:
     """Says that amounts rise or fall during the training episodes, without a full stop. name: of the amounts."""
-    way = "rises" if found.share > 0 else "falls"
-    by = "" if np.isnan(found.share) else f", from the first to the last by {abs(found.share):.0%} of its mean"
+    way, by = "rises" if found.share > 0 else "falls", ""
+    if abs(found.share) < 2:
+        by = f", along a line from {1 - found.share / 2:.2g} to {1 + found.share / 2:.2g} times its mean"
     return f"The {name} {way} in the episodes that were learned from{by}"
 
 

@@ -73,6 +73,7 @@ def binding_capacity(advice: Advice, given: Collection[str] | None) -> tuple[Rem
     return (
         Remark(
             f"The capacity of {capacity:g}, which was assumed, is used up: with a larger one (capacity=, --capacity) "
-            "the policy may order more at once."
+            "the policy may order more at once.",
+            first=True,
         ),
     )

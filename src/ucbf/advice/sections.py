@@ -120,6 +120,7 @@ def verdict_on(advice: Judged, caveats: int) -> str:
     rules, n = [row for row in advice.comparison() if row["policy"] not in NOT_RULES], len(advice.test)
     better = [row["policy"] for row in rules if row["high"] < 0]
     worse = [row["policy"] for row in rules if row["low"] > 0]
+    alike = [row["policy"] for row in rules if row["low"] == row["high"] == 0]
     if not rules:
         said = "Not judged: all episodes were learned from."
     elif n < FEWEST_EPISODES:
@@ -129,8 +130,9 @@ def verdict_on(advice: Judged, caveats: int) -> str:
     else:
         said = (
             f"No simple rule did better than this policy in the {n} episodes that followed, beyond chance; it was "
-            f"ahead of {len(worse) or 'none'} of the {len(rules)}."
+            f"ahead of {len(worse) or 'none'} of {show_count(len(rules), 'rule')}."
         )
+        said += f" {alike[0].capitalize()} is simpler and earned just as much in every one." if alike else ""
     return said + (f" {show_count(caveats, 'thing')} to read first." if caveats else "")
 
 
@@ -183,7 +185,7 @@ def parameter_lines(advice: Judged, given: Collection[str] | None, unused: Colle
     said = [Line("", f"With {', '.join(preset.describe(n) for n, mine in chosen.items() if mine) or 'nothing given'}.")]
     if not all(chosen.values()):
         assumed = ", ".join(preset.describe(n) for n, mine in chosen.items() if not mine)
-        said.append(Line("Not given, and assumed", f"{assumed}."))
+        said.append(Line("All that was not given", f"{assumed}."))
     return tuple(said)
 
 

@@ -79,6 +79,6 @@ def _law_rows(found: advice.Advice) -> list[dict[str, Any]]:
             for value, p in zip(law.values, law.pmf[h % len(law.pmf)], strict=True):
                 if p > 0:
                     kind = {"kind": day.name} if len(found.by_kind) > 1 else {}
-                    amount = {preset.amount_name: float(value * preset.unit), "probability": float(p)}
+                    amount = {preset.amount_name: float(f"{value * preset.unit:.12g}"), "probability": float(p)}
                     rows.append({**kind, words.step: step, **amount})
     return rows

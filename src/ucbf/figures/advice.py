@@ -30,7 +30,7 @@ def advice_figure(advice: Advice) -> Figure:
 def standing(rows: list[dict[str, Any]]) -> str:
     """Of how many others the learned policy was ahead, and behind how many, by more than chance."""
     ahead, behind = sum(row["low"] > 0 for row in rows), sum(row["high"] < 0 for row in rows)
-    return f"ahead of {ahead or 'none'} of {len(rows)}, behind {behind or 'none'}"
+    return f"ahead of {ahead or 'none'} of {len(rows)} others, behind {behind or 'none'}"
 
 
 def comparison_panel(ax: Axes, advice: Advice | OrderAdvice) -> None:
