@@ -103,8 +103,8 @@ class Status:
             return
         word, per, difference = self.step_word, a_step(self.step_word), self.reward - self.expected
         yield (
-            f"reward: {self.reward:.4g} {per}; following the advice was expected to earn {self.expected:.4g} {per} "
-            f"from the same {self.state_name}, counting what was left at its worth"
+            f"reward: {self.reward:.4g} {per}; the advice was expected to earn {self.expected:.4g} {per} from the same "
+            f"{self.state_name} (both count what was left at its worth)"
         )
         verdict = f"too few {word}s to tell"
         if self.low is not None and self.high is not None and self.steps >= FEWEST:
