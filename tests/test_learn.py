@@ -11,6 +11,7 @@ import pytest
 import commands
 import ucbf
 from ucbf import advice, data
+from ucbf.cli.costs import service_remarks
 from ucbf.cli.parameters import given_parameters
 from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
@@ -129,6 +130,17 @@ def test_a_service_level_is_a_critical_ratio():
     for rule, h in zip(found.last.rules["base-stock"].rules(), range(7), strict=False):
         enough = np.cumsum(demand.pmf[h]) >= 0.9 - 1e-9
         assert rule.level == demand.values[enough.argmax()]
+
+
+def test_a_service_level_that_was_missed_is_said_in_points():
+    came = SimpleNamespace(
+        service=SimpleNamespace(without_stock_out=0.8), test=SimpleNamespace(values=np.zeros((30, 7)))
+    )
+    (remark,) = service_remarks(came, 0.95)  # 2 · √(0.95 · 0.05 / 210) = 0.030
+    assert "in 95.0% of the steps; in the episodes that followed it was 80.0%. Chance alone explains a " in remark.text
+    assert "a difference of 3.0 points at most." in remark.text
+    came.service.without_stock_out = 0.93
+    assert service_remarks(came, 0.95) == ()
 
 
 def test_the_page_of_a_service_level_says_what_rewards_are(shop):

@@ -59,8 +59,8 @@ def service_remarks(found: Advice | OrderAdvice, wanted: float | None) -> tuple[
     return (
         Remark(
             f"Asked for was no stock-out in {wanted:.1%} of the steps; in the episodes that followed it was "
-            f"{came.without_stock_out:.1%}, and chance explains no more than {chance:.1%} of the difference. Ask for "
-            "more, or learn again often.",
+            f"{came.without_stock_out:.1%}. Chance alone explains a difference of {100 * chance:.1f} points at most. "
+            "Ask for more, or learn again often.",
             first=True,
         ),
     )
