@@ -337,6 +337,12 @@ def test_a_page_prints(tmp_path, fallen):
         ({"price": 0, "unit_cost": 4, "penalty": 9}, None),
         ({"price": 0, "unit_cost": 0, "penalty": 9}, None),
         ({"price": 5, "unit_cost": 4}, None),
+        ({"price": 5, "unit_cost": 5, "price_breaks": ((20, 3),)}, None),
+        ({"price": 5, "unit_cost": 5, "price_breaks": ((21, 3),)}, "is no more than the lowest unit cost (5)"),
+        ({"price": 2, "unit_cost": 5, "price_breaks": ((20, 3),)}, "The price (2) is below the lowest unit cost (3)"),
+        ({"price": 5, "unit_cost": 6, "penalty": 0.5, "backlog": 30}, "no sale earns anything. Are they"),
+        ({"price": 5, "unit_cost": 6, "salvage": 7}, "no sale earns anything. Are they"),
+        ({"price": 5, "unit_cost": 6, "penalty": 2, "backlog": 30}, "Only the penalty (2) speaks for ordering"),
     ],
 )
 def test_a_price_below_the_cost_is_read_first(costs, said):

@@ -30,16 +30,19 @@ def losing_sales(preset: Preset) -> tuple[Remark, ...]:
     """Says that a sale earns nothing, where a unit costs as much as it brings, or more."""
     if not isinstance(preset, Inventory):
         return ()
-    price, cost, penalty = preset.price, preset.unit_cost, preset.penalty
+    price, cost, penalty = preset.price, preset.lowest_unit_cost, preset.penalty
     if not cost or price > cost or (price == 0 and penalty > cost):  # without a price only a penalty counts
         return ()
-    why = (
-        f" Only the penalty ({penalty:g}) speaks for ordering." if price + penalty > cost else " So nothing is ordered."
-    )
+    why = ""
+    if price + penalty > cost:
+        why = f" Only the penalty ({penalty:g}) speaks for ordering."
+    elif not preset.backlog and (preset.salvage or 0) <= cost:  # who waits costs the penalty at every step
+        why = " So nothing is ordered."
     than = "below" if price < cost else "no more than"
+    which = "lowest unit cost" if preset.price_breaks else "unit cost"
     return (
         Remark(
-            f"The price ({price:g}) is {than} the unit cost ({cost:g}): no sale earns anything.{why} Are they of the "
+            f"The price ({price:g}) is {than} the {which} ({cost:g}): no sale earns anything.{why} Are they of the "
             "same unit, and not exchanged?",
             first=True,
             gravest=True,

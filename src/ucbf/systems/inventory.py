@@ -256,9 +256,14 @@ class Inventory(Preset):
         return np.array([self.unit_cost, *costs])[reached]
 
     @property
+    def lowest_unit_cost(self) -> float:
+        """What a unit costs in the order in which it costs least."""
+        return float(self._unit_costs.min())
+
+    @property
     def _salvage(self) -> float:
         """The value of each unit left after the last step."""
-        return float(self._unit_costs.min()) if self.salvage is None else self.salvage
+        return self.lowest_unit_cost if self.salvage is None else self.salvage
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
         """Base-stock levels by the critical ratio; where small orders are costly or none, the best (s, S) policy."""
