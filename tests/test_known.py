@@ -89,6 +89,37 @@ def test_the_median_of_quantiles_is_the_forecast(levels):
     assert first == second
 
 
+@pytest.mark.parametrize(
+    ("header", "shares"),
+    [
+        ("q025,q5,q50,q975", {0.025: "q025", 0.05: "q5", 0.5: "q50", 0.975: "q975"}),
+        ("p05,P_50,p95", {0.05: "p05", 0.5: "P_50", 0.95: "p95"}),
+        ("q2.5,median,q97.5", {0.025: "q2.5", 0.5: "median", 0.975: "q97.5"}),
+        ("q0.005,q500,q999", {0.005: "q0.005", 0.5: "q500", 0.999: "q999"}),
+    ],
+)
+def test_quantiles_by_their_names(tmp_path, header, shares):
+    (tmp_path / "f.csv").write_text(f"date,{header}\n2024-01-01,{','.join('1' * len(shares))}\n")
+    assert data.forecast_columns(tmp_path / "f.csv") == (shares[0.5], shares)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("q10,q50,q100", "column 'q100' is no quantile between 0 and 100 %; leave it out, or name the column with"),
+        ("q0,q50,q90", "column 'q0' is no quantile between"),
+        ("q10,p10,q90", "columns 'q10' and 'p10' are the same quantile, 10 %; leave one out, or"),
+        ("q90,forecast", "column 'q90' is the only quantile, 90 %; give another, or name the column with one number"),
+    ],
+)
+def test_no_column_of_quantiles_is_dropped_silently(tmp_path, header, message):
+    path = tmp_path / "f.csv"
+    path.write_text(f"date,{header}\n2024-01-01{',1' * (header.count(',') + 1)}\n")
+    with pytest.raises(data.UserError, match=message):
+        data.forecast_columns(path)
+    assert data.forecast_columns(path, "q90" if "q90" in header else "q50").quantiles == {}
+
+
 @pytest.fixture(scope="module")
 def widths(tmp_path_factory):
     """Days of which a forecast knows how uncertain they are: calm weeks and wild ones, and quantiles half as wide."""

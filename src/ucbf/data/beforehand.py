@@ -17,8 +17,8 @@ from ucbf.data.tables import column_names, table_of
 from ucbf.data.zones import zone_of
 from ucbf.errors import UserError
 
-MEDIANS = ("q50", "p50", "q0.5", "p0.5", "q_50", "median")  # names of a column with the median
-QUANTILE = re.compile(r"[qp]_?(\d+(?:\.\d+)?)")  # names of columns with quantiles: q10 or q0.1
+QUANTILE = re.compile(r"[qp]_?(\d+(?:\.\d+)?)")  # names of columns with quantiles: q10, q0.1 or q025
+OR_NAME = "name the column with one number for each step (--forecast-column)"
 
 
 class ForecastColumns(NamedTuple):
@@ -31,20 +31,45 @@ class ForecastColumns(NamedTuple):
 def forecast_columns(source: Any, asked: str | None = None) -> ForecastColumns:
     """The column that was asked for, by itself; else the one named forecast, or the median, and those with quantiles.
 
-    Quantiles are named such as q10, q50 and q90, or p0.1, p0.5 and p0.9.
+    Quantiles are named such as q10, q50 and q90, or p0.1, p0.5 and p0.9, or q025 and q975 for 2.5 % and 97.5 %. A
+    UserError for names that look so and cannot be used, unless a column was asked for.
     """
     if asked is not None:
         return ForecastColumns(asked, {})
     found, names = dict[float, str](), column_names(source)
     for name in names:
-        match = QUANTILE.fullmatch(name.lower())
-        share = 0.5 if name.lower() == "median" else float(match[1]) if match else 0.0
-        share = share / 100 if share >= 1 else share
-        if 0 < share < 1:
-            found.setdefault(share, name)
-    known = {name.lower(): name for name in reversed(names)}
-    middle = next((known[name] for name in ("forecast", *MEDIANS) if name in known), None)
+        share = _share(name.lower())
+        if share is None:
+            continue
+        if not 0 < share < 1:
+            raise UserError(f"column {name!r} is no quantile between 0 and 100 %; leave it out, or {OR_NAME}")
+        if share in found:
+            raise UserError(
+                f"columns {found[share]!r} and {name!r} are the same quantile, {100 * share:g} %; leave one out, or "
+                f"{OR_NAME}"
+            )
+        found[share] = name
+    if len(found) == 1 and 0.5 not in found:
+        share, name = found.popitem()
+        raise UserError(f"column {name!r} is the only quantile, {100 * share:g} %; give another, or {OR_NAME}")
+    middle = next((name for name in names if name.lower() == "forecast"), found.get(0.5))
     return ForecastColumns(middle, dict(sorted(found.items())) if len(found) > 1 else {})
+
+
+def _share(name: str) -> float | None:
+    """The share that a column is the quantile of, by its name; None if that looks like none.
+
+    Digits alone are decimals: q05 is 0.05, q975 is 0.975, but q5 is 5 %, and q100 is all.
+    """
+    if name == "median":
+        return 0.5
+    match = QUANTILE.fullmatch(name)
+    if match is None:
+        return None
+    digits = match[1]
+    if "." in digits:
+        return float(digits) / (1 if float(digits) < 1 else 100)
+    return 1.0 if digits == "100" else int(digits) / 10 ** max(len(digits), 2)
 
 
 def read_known(source: Any, column: str | None, flag: str, time: str | None = None, **how: Any) -> Series:
