@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,32 +75,33 @@ def table_of(job: Job, part: Part) -> pa.Table:
     past, coming = split(part.rows, job.preset.n_steps)
     look = described(past)
     noted = notes_of(past, look, job.preset.n_steps, job.preset.amount_name, job.law["name"] == "Recent")
-    _refuse(noted, np.diff(past.begins) == 0, f"no {job.preset.amount_name} at all; leave it out")
-    _refuse(noted, _unpriced(part), "no costs; add a row to the file of costs")
+    _refuse(noted, np.flatnonzero(np.diff(past.begins) == 0), f"no {job.preset.amount_name} at all; leave it out")
+    _refuse(noted, np.flatnonzero(_unpriced(part)), "no costs; add a row to the file of costs")
     if coming is not None:
-        _refuse(noted, np.array(np.isnan(coming).any(axis=1)), f"no forecast of the {job.preset.n_steps} days to come")
+        unknown = np.flatnonzero(np.isnan(coming).any(axis=1))
+        _refuse(noted, unknown, f"no forecast of the {job.preset.n_steps} days to come")
     tables, order = [], []
     for shape, items in _shapes(job, part, past, noted):
         try:
             preset = _preset(job.preset, shape)
             low, high = preset.amount_range
         except (UserError, ValueError, TypeError) as error:
-            _refuse(noted, _among(items, len(noted)), " ".join(str(error).split()))
+            _refuse(noted, items, " ".join(str(error).split()))
             preset, low, high = job.preset, 0.0, 0.0
         name = preset.amount_name
         for i in items[look.least[items] < low - preset.unit / 2]:
             below = f"its least {name} is {look.least[i]:g}, below {low:g}; correct it"
-            _refuse(noted, np.arange(len(noted)) == i, below)
+            _refuse(noted, [i], below)
         for i in items[look.most[items] > high + preset.unit / 2]:
             above = f"its largest {name} is {look.most[i]:g}, above {high:g}; correct it, or plan it with larger sizes"
-            _refuse(noted, np.arange(len(noted)) == i, above)
+            _refuse(noted, [i], above)
         good = np.array([i for i in items if not _refused(noted[i])], np.int64)
         try:
             plans = _plans(job, part, past, coming, preset, good) if len(good) else None
         except ValueError as error:
             if not shape:  # it is not about some of the items
                 raise
-            _refuse(noted, _among(good, len(noted)), " ".join(str(error).split()))
+            _refuse(noted, good, " ".join(str(error).split()))
             plans = None
         tables.append(_rows_of(job, part, past, look, noted, preset, items, plans))
         order.append(items)
@@ -295,9 +296,9 @@ def _refused(note: str | None) -> bool:
     return note is not None and note.startswith(REFUSED)
 
 
-def _refuse(noted: list[str | None], which: Bools, why: str) -> None:
+def _refuse(noted: list[str | None], items: Iterable[int], why: str) -> None:
     """Refuse items, unless they are refused for something else."""
-    for i in np.flatnonzero(which):
+    for i in items:
         if not _refused(noted[i]):
             noted[i] = REFUSED + why
 
@@ -306,10 +307,4 @@ def _unpriced(part: Part) -> Bools:
     found = np.zeros(len(part.rows.names), np.bool_)
     for values in part.costs.values():
         found |= ~np.isfinite(values)
-    return found
-
-
-def _among(items: NDArray[np.int64], n: int) -> Bools:
-    found = np.zeros(n, np.bool_)
-    found[items] = True
     return found
