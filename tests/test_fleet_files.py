@@ -1,12 +1,14 @@
 """From a long file of many items to plans."""
 
 import csv
+import json
 import random
 import shutil
 import subprocess
 import sys
 import time
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -351,7 +353,138 @@ def test_what_to_order_for_every_item_on_a_day(tmp_path):
     (owed, *_) = next(orders_on(tmp_path / "out", tmp_path / "stocks.csv", date(2024, 3, 26))).to_pylist()[4:5]
     assert owed["order"] == rows[4]["action"][11 + 2]  # -1 is nearest to 0, the third state; the second day of eleven
     assert "give a file with the stock of each" in run("act", tmp_path / "out", "--stock", 3, check=False).stderr
-    assert "write it as 2026" in run("act", tmp_path / "out", "--stock-file", "x", "--date", "3.4.", check=False).stderr
+    assert "write it as 2024" in run("act", tmp_path / "out", "--stock-file", "x", "--date", "3.4.", check=False).stderr
+
+
+def act(folder, *flags):
+    return run("act", folder / "out", *flags, check=False)
+
+
+@pytest.fixture
+def planned(tmp_path):
+    """Plans of three items for every day, from 2024-03-25 on, and a file of their stocks."""
+    shop_file(tmp_path, n=3)
+    learned(tmp_path, SHOP.replace(horizon=None, period=7))
+    (tmp_path / "stocks.csv").write_text("item,stock\nsku0,0\nsku1,3\nsku2,8\n")
+    return tmp_path
+
+
+def test_a_run_that_was_killed_leaves_the_plans_before_it_or_none_to_follow(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet_files, "CHUNK", 3)
+    shop_file(tmp_path)
+    store, out = SHOP.replace(horizon=None, period=7), tmp_path / "out"
+    (tmp_path / "stocks.csv").write_text("item,stock\n" + "".join(f"sku{i},0\n" for i in range(7)))
+
+    remove = Path.unlink
+
+    def before_the_list(*_):
+        raise KeyboardInterrupt
+
+    def before_removal(path, **given):
+        if path.name.startswith("plans-"):
+            raise KeyboardInterrupt
+        remove(path, **given)
+
+    def stopped(at, by, shop):
+        with monkeypatch.context() as patched:
+            patched.setattr(at, by)
+            with pytest.raises(KeyboardInterrupt):
+                learned_alone(tmp_path, shop)
+
+    stopped("ucbf.fleet.files._finish", before_the_list, store)
+    refused = act(tmp_path, "--stock-file", tmp_path / "stocks.csv")
+    assert refused.returncode == 2
+    assert "are not finished (no plans.json): give the same ucbf learn command again" in refused.stderr
+    assert learned_alone(tmp_path, store)["kept"] == 7
+    flags = ["--stock-file", tmp_path / "stocks.csv", "--date", "2024-03-25"]
+    before = act(tmp_path, *flags).stdout
+    other = store.replace(holding=5)
+    stopped("ucbf.fleet.files._finish", before_the_list, other)
+    assert len(tables(out)) == 6  # old and new
+    assert act(tmp_path, *flags).stdout == before
+    stopped("pathlib.Path.unlink", before_removal, other)
+    after = act(tmp_path, *flags).stdout
+    assert [row["item"] for row in csv.DictReader(after.splitlines())] == [f"sku{i}" for i in range(7)]
+    assert after != before
+    (out / "plans-of-mine.parquet").write_bytes(b"not ours")
+    assert learned_alone(tmp_path, other) == {"learned": 0, "kept": 7, "refused": 0}
+    assert len(tables(out)) == 4
+    assert act(tmp_path, *flags).stdout == after
+
+
+def learned_alone(folder, shop):
+    return ucbf.learn_fleet(shop, folder / "demand.parquet", folder / "out", folder / "items.parquet")
+
+
+def test_plans_that_are_missing_or_damaged_are_said(planned):
+    flags = ["--stock-file", planned / "stocks.csv"]
+    (part,) = (planned / "out").glob("plans-*.parquet")
+    part.write_bytes(part.read_bytes()[:-100])
+    assert f"{part} is damaged: give the same ucbf learn command again" in act(planned, *flags).stderr
+    part.unlink()
+    assert f"{part} is missing, one of 1 files of plans" in act(planned, *flags).stderr
+    (planned / "out" / "plans.json").write_text('{"parts": ["../x"]}')
+    assert "plans.json is missing or damaged" in act(planned, *flags).stderr
+
+
+def test_every_row_of_the_file_of_stocks_gets_a_line(planned):
+    (planned / "stocks.csv").write_text("item,stock\nnew,4\nsku0,0\nsku1,3\n")
+    printed = act(planned, "--stock-file", planned / "stocks.csv").stdout
+    rows = {row["item"]: row for row in csv.DictReader(printed.splitlines())}
+    assert list(rows) == ["sku0", "sku1", "sku2", "new"]
+    assert (rows["new"]["date"], rows["new"]["stock"], rows["new"]["order"]) == ("", "4", "")
+    assert rows["new"]["note"] == "there is no plan for it: learn again with its demand, or correct its name"
+    lines = act(planned, "--stock-file", planned / "stocks.csv", "--date", "2024-04-01", "--json").stdout.splitlines()
+    assert json.loads(lines[-1])["date"] == "2024-04-01"
+    assert json.loads(lines[-1])["order"] is None
+
+
+def test_what_act_does_not_use_in_a_fleet_is_refused_and_dates_are_of_days_to_come(planned):
+    flags = ["--stock-file", planned / "stocks.csv"]
+    for unused in (["--stock", 5], ["--step", 3], ["--forecast", "x.csv"]):
+        assert "give a file with the stock of each (--stock-file), a --date if" in act(planned, *flags, *unused).stderr
+    said = act(planned, *flags, "--date", "2019-03-27").stderr
+    assert "date is 2019-03-27, and all items were learned from days up to 2024-03-24 or later; give one" in said
+    german = act(planned, *flags, "--date", "27.03.2024", "--date-format", "%d.%m.%Y")
+    assert german.returncode == 0
+    assert german.stdout == act(planned, *flags, "--date", "2024-03-27").stdout
+    more = pa.concat_tables([pq.read_table(planned / "demand.parquet"), rows_of("late", np.arange(91) % 4)])
+    pq.write_table(more, planned / "demand.parquet")
+    items = pq.read_table(planned / "items.parquet")
+    late = pa.table({"item": ["late"], "price": [9.0], "unit_cost": [2.0]})
+    pq.write_table(pa.concat_tables([items, late]), planned / "items.parquet")
+    learned_alone(planned, SHOP.replace(horizon=None, period=7))
+    (planned / "stocks.csv").write_text("item,stock\nsku0,0\nsku1,3\nsku2,8\nlate,1\n")
+    printed = act(planned, *flags, "--date", "2024-03-27").stdout.splitlines()
+    rows = {row["item"]: row for row in csv.DictReader(printed)}
+    assert rows["sku0"]["note"] == ""
+    assert rows["late"]["order"] == ""
+    assert rows["late"]["note"] == "the day is one of those that it was learned from; give a later one"
+
+
+@pytest.mark.parametrize("command", ["observe", "status"])
+def test_a_fleet_keeps_no_journal_and_says_so(planned, command):
+    done = run(command, planned / "out", check=False)
+    assert done.returncode == 2
+    assert "holds plans of many items, which keep no journal: ucbf act" in done.stderr
+    assert "--stock-file FILE says what to order" in done.stderr
+
+
+def test_plans_whose_states_are_more_than_a_stock_are_not_read_as_such(tmp_path):
+    shop_file(tmp_path, n=2)
+    (tmp_path / "stocks.csv").write_text("item,stock\nsku0,0\nsku1,3\n")
+    small = ucbf.systems.Inventory(capacity=6, max_order=3, max_demand=6, horizon=None)
+    for more in ({"lead_time": 2}, {"shelf_life": 2}):
+        learned_alone(tmp_path, small.replace(**more))
+        said = act(tmp_path, "--stock-file", tmp_path / "stocks.csv").stderr
+        assert "holds plans whose states are more than a stock; read them with pyarrow" in said
+    items = pq.read_table(tmp_path / "items.parquet").append_column("lead_time", pa.array([0.0, 2.0]))
+    pq.write_table(items, tmp_path / "items.parquet")
+    learned_alone(tmp_path, small)
+    printed = act(tmp_path, "--stock-file", tmp_path / "stocks.csv").stdout
+    rows = list(csv.DictReader(printed.splitlines()))
+    assert (rows[0]["note"], rows[1]["order"]) == ("", "")
+    assert rows[1]["note"] == "its states are more than a stock; read its plan with pyarrow"
 
 
 def test_the_command_chooses_sizes_and_writes_a_page_of_an_item_on_demand(tmp_path):

@@ -10,6 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
+FLEET = "fleet.json"  # by which a folder of plans of many items is known
 ABANDONED = 3600.0  # seconds after which an unfinished file was left by a process that was killed
 
 

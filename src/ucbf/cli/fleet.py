@@ -25,7 +25,7 @@ from ucbf.cli.reading import Reading
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.fleet import Columns, learn_fleet
-from ucbf.fleet.files import parts_in
+from ucbf.fleet.files import finished_parts
 from ucbf.fleet.reading import Items, rows_of
 from ucbf.systems import Inventory
 
@@ -114,7 +114,7 @@ def _learn_all(
     except KeyboardInterrupt:
         print(f"stopped; finished plans are kept in {folder}: the same command goes on from there", file=sys.stderr)
         raise
-    parts = parts_in(folder)
+    parts = finished_parts(folder)
     recent = {
         True: "All of the past counts alike (--half-life inf).",
         False: "For each item the half-life was chosen that would have predicted its demand best.",

@@ -9,11 +9,12 @@ from cyclopts import Parameter
 
 from ucbf.cli.beforehand import Beforehand
 from ucbf.cli.flags import read_whole
-from ucbf.cli.output import show
+from ucbf.cli.output import refused, show
 from ucbf.errors import UserError
+from ucbf.files import FLEET
 
 if TYPE_CHECKING:
-    from ucbf.following import Follower
+    from ucbf.following import Follower, Taken
     from ucbf.systems import Preset
 
 # The presets' own words for the parts of a step, each beside the general one.
@@ -21,7 +22,6 @@ STATE = ("--state", "--stock", "--charge", "--storage", "--waiting")
 ACTION = ("--action", "--order", "--purchase", "--release", "--service")
 AMOUNT = ("--amount", "--demand", "--net-demand", "--inflow", "--arrivals")
 NEXT_STATE = ("--next-state", "--left", "--next-stock", "--next-charge", "--next-storage", "--next-waiting")
-FLEET = "fleet.json"  # of a folder with plans of many items
 STATE_FILE = tuple(f"{name}-file" for name in STATE)
 Step = Annotated[int | None, Parameter(converter=read_whole)]
 Json = Annotated[bool, Parameter(negative=())]
@@ -97,8 +97,7 @@ def observe(
     if is_store(folder):
         from ucbf.cli import store_mornings
 
-        if beforehand.is_given:
-            raise UserError("where orders take time, no forecast, prices or promotions are taken; leave them out")
+        _check_nothing_beforehand(beforehand)
         amounts = {"demand": amount, "order": action, "received": received, "cancelled": cancelled}
         single = {**amounts, "stock": state, "left": next_state, "sold_out": sold_out or None}
         store_mornings.observe(
@@ -111,24 +110,27 @@ def observe(
 
     follower = _follower(folder)
     single = {"state": state, "action": action, "next_state": next_state, "amount": amount}
-    try:
+
+    def done() -> Taken:
         if remove:
             if file is not None or correct or any(value is not None for value in single.values()):
                 raise UserError("--remove takes out the step of a date; give only that (--date, or --step)")
-            taken = follower.remove(date, step)
-        else:
-            known = beforehand.read(follower.model, date_format)
-            if file is None:
-                _check_single(single, follower.preset)
-                taken = follower.observe(**single, date=date, step=step, correct=correct, known=known, unusual=unusual)  # type: ignore[arg-type]
-            else:
-                if any(value is not None for value in (*single.values(), date, step)):
-                    raise UserError(f"--file {file} is given with flags for a single step; give one or the other")
-                steps = read_happened(file, follower.preset, date_format)
-                taken = follower.observe_all(steps, correct, known, unusual)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+            return follower.remove(date, step)
+        known = beforehand.read(follower.model, date_format)
+        if file is None:
+            _check_single(single, follower.preset)
+            return follower.observe(**single, date=date, step=step, correct=correct, known=known, unusual=unusual)  # type: ignore[arg-type]
+        if any(value is not None for value in (*single.values(), date, step)):
+            raise UserError(f"--file {file} is given with flags for a single step; give one or the other")
+        return follower.observe_all(read_happened(file, follower.preset, date_format), correct, known, unusual)
+
+    taken = refused(done)
     show(taken, taken.as_dict(), json)
+
+
+def _check_nothing_beforehand(beforehand: Beforehand) -> None:
+    if beforehand.is_given:
+        raise UserError("where orders take time, no forecast, prices or promotions are taken; leave them out")
 
 
 def _check_single(given: dict[str, float | None], preset: Preset) -> None:
@@ -195,13 +197,17 @@ def act(
     if (folder / FLEET).is_file():
         from ucbf.cli.fleet_orders import act_for_many
 
+        if state_file is None or state is not None or step is not None or beforehand.is_given:
+            raise UserError(
+                f"{folder} holds plans of many items; give a file with the stock of each (--stock-file), a --date if "
+                "it is for another day, and nothing else"
+            )
         act_for_many(folder, state_file, date, json)
         return
     if state_file is not None and (date is not None or step is not None):
         raise UserError("a file of what is there is given with a date or a step; they stand in a column of the file")
     if is_store(folder):
-        if beforehand.is_given:
-            raise UserError("where orders take time, no forecast, prices or promotions are taken; leave them out")
+        _check_nothing_beforehand(beforehand)
         from ucbf.cli import store_mornings
 
         store_mornings.act(folder, state, state_file, (date, step, date_format), json)
@@ -210,15 +216,12 @@ def act(
     if (state is None) == (state_file is None):
         flag = own_flags(follower.preset)["state"]
         raise UserError(f"give what is there now ({flag}), or a file of it ({flag}-file), and not both")
-    try:
-        asked: list[Any] = [(state, date, step)]
-        if state_file is not None:
-            from ucbf.following import read_states
+    asked: list[Any] = [(state, date, step)]
+    if state_file is not None:
+        from ucbf.following import read_states
 
-            asked = read_states(state_file, follower.preset, date_format)
-        found = follower.act_all(asked, beforehand.read(follower.model, date_format))
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+        asked = refused(lambda: read_states(state_file, follower.preset, date_format))
+    found = refused(lambda: follower.act_all(asked, beforehand.read(follower.model, date_format)))
     plain = [asdict(each) for each in found]
     show("\n".join(map(str, found)), plain[0] if state_file is None else {"advice": plain}, json)
 
@@ -242,7 +245,4 @@ def show_status(folder: Path, json: bool) -> None:
 def _follower(folder: Path) -> Follower:
     from ucbf.following import follow
 
-    try:
-        return follow(folder)
-    except ValueError as error:
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
+    return refused(lambda: follow(folder))

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ucbf.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+T = TypeVar("T")
 
 
 def show(text: object, plain: dict[str, Any], json: bool) -> None:
@@ -23,6 +25,14 @@ def show(text: object, plain: dict[str, Any], json: bool) -> None:
         print(dumps(plain, ensure_ascii=False, allow_nan=False))
     else:
         print(text)
+
+
+def refused(done: Callable[[], T]) -> T:
+    """What comes of it; an error of a value is one of the user."""
+    try:
+        return done()
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, UserError) else UserError(str(error)) from None
 
 
 def publish(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from ucbf.cli.output import show
+from ucbf.cli.output import refused, show
 from ucbf.errors import UserError
 from ucbf.following.happened import read_states
 from ucbf.following.store_steps import Told, read_told, step_of
 from ucbf.following.stores import StoreFollower
 
-T = TypeVar("T")
 When = tuple[Any, int | None, str | None]  # date, step, and how dates are written
 
 
@@ -29,7 +27,7 @@ def observe(folder: Path, single: dict[str, Any], file: Path | None, when: When,
     """Take in a step, or those of a file, or take one out."""
     date, step, date_format = when
     typed = any(value is not None for value in single.values())
-    follower = _refused(lambda: StoreFollower(folder))
+    follower = refused(lambda: StoreFollower(folder))
 
     def done() -> str:
         if marks.remove:
@@ -46,7 +44,7 @@ def observe(folder: Path, single: dict[str, Any], file: Path | None, when: When,
             told = read_told(file, follower.shop, date_format)
         return follower.observe_all(told, marks.correct, marks.unusual)
 
-    said = _refused(done)
+    said = refused(done)
     show(said, {"taken_in": said}, json)
 
 
@@ -55,27 +53,19 @@ def act(folder: Path, stock: float | None, file: Path | None, when: When, json: 
     date, step, date_format = when
     if (stock is None) == (file is None):
         raise UserError("give what is in stock (--stock), or a file of it (--stock-file), and not both")
-    follower = _refused(lambda: StoreFollower(folder))
+    follower = refused(lambda: StoreFollower(folder))
     asked: list[tuple[Any, Any, int | None]] = [(stock, date, step)]
     if file is not None:
-        asked = _refused(lambda: read_states(file, follower.shop, date_format))
-    found = _refused(lambda: [follower.act(*each) for each in asked])
+        asked = refused(lambda: read_states(file, follower.shop, date_format))
+    found = refused(lambda: [follower.act(*each) for each in asked])
     plain = [asdict(each) for each in found]
     show("\n".join(map(str, found)), plain[0] if file is None else {"advice": plain}, json)
 
 
 def status(folder: Path, json: bool) -> None:
     """How things stand."""
-    told = _refused(lambda: StoreFollower(folder).status())
+    told = refused(lambda: StoreFollower(folder).status())
     show("\n".join(f"{name}: {_plain(value)}" for name, value in told.items()), told, json)
-
-
-def _refused(done: Callable[[], T]) -> T:
-    """What comes of it; an error of a value is one of the user."""
-    try:
-        return done()
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, UserError) else UserError(str(error)) from None
 
 
 def _plain(value: Any) -> str:

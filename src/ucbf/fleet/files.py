@@ -4,11 +4,15 @@ Items are read, learned from and written ``CHUNK`` at a time, so that memory doe
 the parts: each is a Parquet file that is written whole, and its name ends with a digest of all that it follows from. A
 run that was killed goes on where it stopped, and a part whose rows or costs have changed is made again. All parts
 together are one table for whatever reads Parquet folders.
+
+``fleet.json`` is written first: by it workers know the folder. ``plans.json`` is written last, with the names of all
+parts of a run that was finished; parts that it does not name do not count, and are then removed.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +29,7 @@ from ucbf.checks import real
 from ucbf.engines.running import check_engine, executor_of, results_of
 from ucbf.engines.shared import SharedFolder
 from ucbf.errors import UserError
-from ucbf.files import remove_parts, write_among_many, write_whole
+from ucbf.files import FLEET, remove_parts, write_among_many, write_whole
 from ucbf.fleet.learning import Job, Part, key_of, table_of
 from ucbf.fleet.notes import REFUSED
 from ucbf.fleet.reading import Columns, Items, chunks_of, n_rows
@@ -34,7 +38,10 @@ from ucbf.run import Progress
 from ucbf.systems.base import Preset
 
 CHUNK = 1024  # items that are learned from at once
-MANIFEST = "fleet.json"
+FINISHED = "plans.json"
+PART = re.compile(r"plans-\d{6,}-[0-9a-f]{16}\.parquet")
+OWN_FILES = (FLEET, FINISHED, "plans-*.parquet")
+AGAIN = "give the same ucbf learn command again, which goes on where it stopped"
 
 
 class Done(NamedTuple):
@@ -118,8 +125,8 @@ def learn_fleet(
     remove_parts(folder)
     about = {"preset": type(preset).__name__, "parameters": preset.parameters(), "law": known, "fitted": list(fitted)}
     told = {**about, "columns": vars(named), "source": str(source), "version": __version__}
-    write_whole(folder / MANIFEST, json.dumps(told, indent=1, default=str).encode())
-    place = SharedFolder.of(folder, MANIFEST)
+    write_whole(folder / FLEET, json.dumps(told, indent=1, default=str).encode())
+    place = SharedFolder.of(folder, FLEET)
     total, done, counted, kept = n_rows(Path(source)), 0, {"learned": 0, "kept": 0, "refused": 0}, set[str]()
     parts = _parts(Path(source), named, items)
     workers_of = executor_of(engine, workers, ray_address)
@@ -133,15 +140,39 @@ def learn_fleet(
                 progress(done, max(total, done))
     if not kept:
         raise UserError(f"{source} has no rows")
-    for path in parts_in(folder):
-        if path.name not in kept:  # of rows or costs that have changed
-            path.unlink()
+    _finish(folder, told, kept)
     return counted
 
 
-def parts_in(folder: Path) -> list[Path]:
-    """The files of plans in a folder."""
-    return sorted(folder.glob("plans-*.parquet"))
+def _finish(folder: Path, told: dict[str, Any], kept: set[str]) -> None:
+    """Say which parts count, and remove the others: of rows or costs that have changed."""
+    write_whole(folder / FINISHED, json.dumps({**told, "parts": sorted(kept)}, indent=1, default=str).encode())
+    for path in folder.iterdir():
+        if PART.fullmatch(path.name) and path.name not in kept:
+            path.unlink()
+
+
+def finished_run(folder: Path) -> dict[str, Any]:
+    """What was told of the last run that was finished, and its ``parts``; a UserError if one is not there."""
+    path = folder / FINISHED
+    if not path.is_file() and (folder / FLEET).is_file():
+        raise UserError(f"the plans in {folder} are not finished (no {FINISHED}): {AGAIN}")
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        names = told["parts"]
+        if not names or not all(PART.fullmatch(name) for name in names):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{path} is missing or damaged: {AGAIN}") from None
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise UserError(f"{folder / missing[0]} is missing, one of {len(names)} files of plans: {AGAIN}")
+    return told
+
+
+def finished_parts(folder: Path) -> list[Path]:
+    """The files of plans of the last run that was finished."""
+    return [folder / name for name in finished_run(folder)["parts"]]
 
 
 def _parts(source: Path, columns: Columns, items: Items) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ucbf.errors import UserError
-from ucbf.files import digest, write_whole
+from ucbf.files import FLEET, digest, write_whole
 from ucbf.following.calendar import Calendar
 
 NAME, FORMAT, VERSION = "model.json", "ucbf model", 2
@@ -121,6 +121,11 @@ def nothing_learned(folder: Path, also: str = "") -> UserError:
         return UserError(f"{folder} does not exist; {remedy}")
     if not folder.is_dir():
         return UserError(f"{folder} is a file; {remedy}")
+    if (folder / FLEET).is_file():
+        return UserError(
+            f"{folder} holds plans of many items, which keep no journal: ucbf act {folder} --stock-file FILE says what "
+            "to order; for what happened since, add rows to the demand file and give the same ucbf learn command again"
+        )
     items = sorted(path.parent for name in (NAME, "store.json") for path in folder.glob(f"*/{name}"))
     if items:
         return UserError(f"{folder} holds folders of {len(items)} items; give that of one, such as {items[0]}")
