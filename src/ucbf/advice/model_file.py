@@ -37,8 +37,6 @@ def save_advice(advice: Advice, folder: Path, time_zone: str | None) -> list[str
     knowledge = None
     if _write_knowledge(advice, folder / KNOWLEDGE):
         knowledge = _stored(folder, KNOWLEDGE)
-    else:
-        (folder / KNOWLEDGE).unlink(missing_ok=True)
     write_model(folder, _model(advice, stored, knowledge, time_zone))
     return [*(each.name for each in stored.values()), *([] if knowledge is None else [KNOWLEDGE]), NAME]
 

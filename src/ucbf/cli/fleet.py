@@ -22,10 +22,11 @@ from ucbf.cli.learning import Task
 from ucbf.cli.output import write
 from ucbf.cli.progress import progress_bar
 from ucbf.cli.reading import Reading
+from ucbf.cli.results import WRITTEN, refuse_inputs
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.fleet import Columns, learn_fleet
-from ucbf.fleet.files import finished_parts
+from ucbf.fleet.files import OWN_FILES, finished_parts
 from ucbf.fleet.reading import Items, rows_of
 from ucbf.systems import Inventory
 
@@ -68,10 +69,12 @@ def learn_with_costs_of_items(
         )
         known = Items.read(items, columns.item, preset)
         if only is None and (preset.beyond_a_line or BY_THEMSELVES & known.shape.keys()):
-            learn_items(reading, partial(_task_of, known, given, reading, columns), demand, folder)
+            learn_items(reading, partial(_task_of, known, given, reading, columns), demand, folder, (items,))
         elif only is None:
+            refuse_inputs((demand, items, *reading.files), folder, (*OWN_FILES, PAGE, SUMMARY))
             _learn_all(preset, fitted, reading, demand, items, columns, folder, workers or Workers())
         else:
+            refuse_inputs((demand, items, *reading.files), folder / PAGES, WRITTEN, below=1)
             _learn_one(preset, given, reading, demand, items, columns, folder, only)
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None

@@ -7,7 +7,7 @@ or the version have changed, which inputs.json tells. An item whose rows cannot 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ucbf.cli.learning import Learned, Task
 from ucbf.cli.output import write
 from ucbf.cli.progress import progress_bar
 from ucbf.cli.reading import Reading
+from ucbf.cli.results import WRITTEN, refuse_inputs, remove_results, results_in
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.files import digest
@@ -33,13 +34,18 @@ IRRELEVANT = ("out", "forecast", "config")  # flags that say where something is;
 Row = dict[str, Any]
 
 
-def learn_items(reading: Reading, task_of: Callable[[str], Task], source: Path, folder: Path) -> None:
+def learn_items(
+    reading: Reading, task_of: Callable[[str], Task], source: Path, folder: Path, others: Sequence[Path] = ()
+) -> None:
     """Learn from the rows of each item of a file; write a folder for each, and a table over all.
 
-    task_of: what is learned of an item, by its name; a UserError where that cannot be
+    task_of: what is learned of an item, by its name; a UserError where that cannot be; others: inputs besides
     """
     column = reading.item
     assert column is not None
+    inputs = (source, *reading.files, *others)
+    refuse_inputs(inputs, folder, (TABLE, PAGE, SUMMARY))
+    refuse_inputs(inputs, folder, (*WRITTEN, INPUTS), below=1)
     parts = data.split_items(source, column)
     forecasts = {} if reading.forecast is None else data.split_items(reading.forecast, column)
     folders = {name: folder / safe for name, safe in folder_names(list(parts)).items()}
@@ -88,7 +94,8 @@ def _row(task_of: Callable[[str], Task], name: str, part: Table, forecasts: dict
         known = _finished(folder, key)
         if known is not None:
             return known
-        for stale in (SUMMARY, INPUTS, MODEL, STORE):  # so that nothing old is followed
+        remove_results(folder, results_in(folder))  # so that nothing old is followed
+        for stale in (SUMMARY, INPUTS, MODEL, STORE):
             (folder / stale).unlink(missing_ok=True)
         if task.reading.forecast is not None and name not in forecasts:
             raise UserError(f"{task.reading.forecast} has no forecast of item {name!r}; add its rows")

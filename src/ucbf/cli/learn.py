@@ -16,6 +16,7 @@ from ucbf.cli.learning import Task
 from ucbf.cli.parameters import flags_of, given_parameters
 from ucbf.cli.progress import progress_bar
 from ucbf.cli.reading import Reading
+from ucbf.cli.results import WRITTEN, refuse_inputs
 from ucbf.errors import UserError
 from ucbf.systems import Battery, Inventory, Queue, Reservoir
 
@@ -96,19 +97,20 @@ def battery(
     """Learn what to buy, and when, from a series of net demand, at prices that are known for the day."""
     given = given_parameters(Battery, costs, reading.config)
     prices = None if price_file is None else reading.known_series(price_file, price_column, "--price-column")
-    _learn(Task(Battery, reading, given, None, prices=prices), demand)
+    _learn(Task(Battery, reading, given, None, prices=prices), demand, () if price_file is None else (price_file,))
 
 
-def _learn(task: Task, source: Path) -> None:
-    """Learn from a file, and write what came of it."""
+def _learn(task: Task, source: Path, others: tuple[Path, ...] = ()) -> None:
+    """Learn from a file, and write what came of it. others: inputs besides."""
     reading = task.reading
     reading.check()
     folder = reading.out or Path("results") / task.kind.kind
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")
     if reading.item is not None:
-        learn_items(reading, lambda name: task, source, folder)
+        learn_items(reading, lambda name: task, source, folder, others)
         return
+    refuse_inputs((source, *reading.files, *others), folder, WRITTEN)
     with progress_bar("steps") as progress:
         found, told = task.learn_from(source, reading.forecast, progress)
     names = write_files(folder, found, told, reading.time_zone, reading.draws())

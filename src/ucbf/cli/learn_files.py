@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ucbf import advice
-from ucbf.cli.learn_orders import OF_ORDERS, remove_others, write_order_files
+from ucbf.cli.learn_orders import write_order_files
 from ucbf.cli.output import save
+from ucbf.cli.results import BY_LEVEL, refuse_foreign_store, remove_results, results_in
 from ucbf.files import write_whole
 from ucbf.reports import comma_separated
-
-BY_LEVEL = "policy_by_level.csv"
 
 
 def write_files(
@@ -25,23 +24,23 @@ def write_files(
     if isinstance(found, advice.OrderAdvice):
         return write_order_files(folder, found, told, time_zone, pictures)
     folder.mkdir(parents=True, exist_ok=True)
-    remove_others(folder, OF_ORDERS)
+    refuse_foreign_store(folder)
+    old = results_in(folder)
     tables = {"policy.csv": _policy_rows(found), "law.csv": _law_rows(found)}
     if found.by_level is not None:
         tables[BY_LEVEL] = _rows_by_level(found.by_level)
-    else:
-        (folder / BY_LEVEL).unlink(missing_ok=True)
     if found.rewards:
         tables["comparison.csv"] = found.comparison()
     drawn = save(folder, "policy", lambda figures: figures.advice_figure(found), ["png"]) if pictures else []
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
-    files = found.save(folder, time_zone)
+    names = [*tables, *found.save(folder, time_zone), *drawn]
+    remove_results(folder, old.difference(names))
     pages = {"page.html": advice.html(told, _page_pictures(found) if pictures else None)}
     pages["summary.md"] = advice.markdown(told)
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
-    return [*reversed(pages), *tables, *files, *drawn]
+    return [*reversed(pages), *names]
 
 
 def _page_pictures(found: advice.Advice) -> advice.Pictures:

@@ -5,24 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ucbf.advice import OrderAdvice, Pictures, Sections, html, markdown
-from ucbf.advice.model_file import KNOWLEDGE
+from ucbf.cli.results import remove_results, results_in
 from ucbf.files import write_whole
 from ucbf.following.calendar import calendar_of
-from ucbf.following.model import NAME as MODEL
 from ucbf.following.stores import FITTED, StoreFile, write_store
 from ucbf.following.stores import NAME as STORE
 from ucbf.reports import comma_separated
 
 STEPS_SHOWN = 14  # of the forecast
-OF_ORDERS = (STORE, FITTED, "orders.csv", "forecast.csv")  # files that only orders have
-OF_POLICIES = (MODEL, "policy.*", "law.csv", "agent*.npz", KNOWLEDGE)  # and those that only policies have
-
-
-def remove_others(folder: Path, patterns: tuple[str, ...]) -> None:
-    """Remove what another kind of learning left in the folder, which would be followed in place of what is new."""
-    for pattern in patterns:
-        for path in folder.glob(pattern):
-            path.unlink()
 
 
 def write_order_files(
@@ -30,7 +20,7 @@ def write_order_files(
 ) -> list[str]:
     """Write all files into the folder, summary.md last; their names."""
     folder.mkdir(parents=True, exist_ok=True)
-    remove_others(folder, OF_POLICIES)
+    old = results_in(folder)
     tables = {"orders.csv": _orders(found), "forecast.csv": found.forecast(STEPS_SHOWN)}
     if found.played:
         tables["comparison.csv"] = found.comparison()
@@ -39,12 +29,12 @@ def write_order_files(
     if found.fitted is not None:
         found.fitted.save(folder / FITTED)
     write_store(folder, store_of(found, time_zone))
-    if found.fitted is None:
-        (folder / FITTED).unlink(missing_ok=True)
+    names = [*tables, STORE, *([FITTED] if found.fitted is not None else [])]
+    remove_results(folder, old.difference(names))
     pages = {"page.html": html(told, _pictures(found) if pictures else None), "summary.md": markdown(told)}
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
-    return [*reversed(pages), *tables, STORE, *([FITTED] if found.fitted is not None else [])]
+    return [*reversed(pages), *names]
 
 
 def _orders(found: OrderAdvice) -> list[dict[str, float]]:

@@ -85,6 +85,11 @@ class Reading:
     config: Path | None = None
     out: Path | None = None
 
+    @property
+    def files(self) -> list[Path]:
+        """The inputs among these."""
+        return [path for path in (self.forecast, self.config) if path is not None]
+
     def check(self) -> None:
         """A UserError for flags that do not go together, and for pictures that cannot be drawn."""
         if self.pictures:
