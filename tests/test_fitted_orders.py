@@ -156,8 +156,12 @@ def test_learn_chooses_fitted_values_where_they_did_better_and_every_morning_fol
     assert store.act(11).order == found.order(11)
     store.observe(StoreStep(demand=4, order=6), step=1)
     assert store.act(9).order == found.fitted.order(9, [(6, 1)])
-    (tmp_path / FITTED).write_bytes(b"damaged")
-    with pytest.raises(UserError, match="learn again into this folder"):
+    other = FittedOrders.fitted(store_to_fit(SHOP, DEMANDS), DEMANDS)
+    other.save(tmp_path / FITTED)  # learned again, and stopped before the store was written
+    with pytest.raises(UserError, match="is not what was learned: .* or learning was cut short; learn again into this"):
+        StoreFollower(tmp_path)
+    (tmp_path / FITTED).unlink()
+    with pytest.raises(UserError, match=r"fitted\.npz is missing; learn again into this folder"):
         StoreFollower(tmp_path)
 
 

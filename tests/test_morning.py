@@ -372,6 +372,8 @@ def test_a_day_that_was_taken_in_by_mistake_is_taken_out(shop):
         UserError, match="2024-10-12 is not in the journal, .* to take out; the last step in it is 2024"
     ):
         follow(shop).remove(date(5))
+    with pytest.raises(UserError, match="step 99999999 is .* days after 2024-10-09, the last that is known"):
+        follow(shop).remove(step=99_999_999)
     assert follow(shop).observe(3, 5, 2, 6, date=date(12)).new == ("2024-10-19 (Sat)",)
     assert follow(shop).status().steps == 4
     follow(shop).remove(date(1))

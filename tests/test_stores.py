@@ -240,3 +240,59 @@ def test_a_step_that_was_taken_in_by_mistake_is_taken_out(folder):
     assert "2024-03-18: taken out" in observe(folder, "--remove", "--date", "2024-03-18").stdout
     assert store.act(15).under_way == before
     assert "taken in" in observe(folder, "--demand", "20", "--date", "2024-03-18").stdout
+
+
+def relearned(folder, days):
+    """The store learned again, from the series and as many days after it."""
+    rows = [f"{np.datetime64('2024-03-11') + i},{12 + i % 5}" for i in range(days)]
+    longer = folder.parent / "longer.csv"
+    longer.write_text((folder.parent / "demand.csv").read_text() + "".join(f"{row}\n" for row in rows))
+    commands.ucbf("learn", "inventory", "--demand", "longer.csv", *FLAGS, "--out", "shop", cwd=folder.parent)
+    return StoreFollower(folder)
+
+
+def test_steps_that_became_part_of_the_series_count_once(folder):
+    store = StoreFollower(folder)
+    steps = [StoreStep(12, 30), StoreStep(13, 20), StoreStep(14, 25, 30)]
+    store.observe_all([Told(step, f"2024-03-{11 + i}") for i, step in enumerate(steps)])
+    again = relearned(folder, 3)
+    found = again.act(10)
+    assert found.when == "2024-03-14 (Thu)"
+    assert found.under_way == [(20, 2), (25, 1)]  # as they were ordered, by the journal
+    alone = Rolling(again.shop, season=again.store.season, supplier=Supplier(2))
+    for demand in again.store.demands:
+        alone.observe(demand)
+    alone.lags.append(2)
+    assert found.order == alone.order(10, found.under_way).quantity
+    assert (len(again.store.demands), again.act(10, date="2024-03-14")) == (73, found)
+    told = again.status()
+    assert (told["steps"], told["steps now in the series"], told["last"]) == (0, 3, None)
+    assert told["lead times seen"] == {"2": 1}
+    assert again.observe(StoreStep(15, 0, 20)).startswith("2024-03-14: taken in")
+    assert again.act(10).under_way == [(25, 2)]
+    assert again.status()["lead times seen"] == {"2": 2}
+    assert "taken out" in again.remove("2024-03-13")
+    assert "2024-03-13: was taken out before" in again.remove("2024-03-13")
+    assert again.act(10).under_way == [(10, 4), (20, 3)]  # the 20 of the day after were of the oldest order
+    later = relearned(folder, 12)
+    assert "8 days, 2024-03-15 to 2024-03-22, are in the series and not in the journal" in str(later.act(10))
+    assert later.act(10).when == "2024-03-23 (Sat)"
+
+
+def test_a_journal_without_dates_belongs_to_one_series(tmp_path):
+    demand = np.random.default_rng(0).poisson(20, 80)
+    for n in (70, 80):
+        (tmp_path / f"{n}.csv").write_text("units\n" + "".join(f"{d}\n" for d in demand[:n]))
+    learn = ["learn", "inventory", *FLAGS, "--horizon", 7, "--out", "shop", "--demand"]
+    commands.ucbf(*learn, "70.csv", cwd=tmp_path)
+    observe(tmp_path / "shop", "--demand", 20, "--order", 30)
+    commands.ucbf(*learn, "80.csv", cwd=tmp_path)
+    with pytest.raises(UserError, match="is of rows 70, and what was learned is of 80; move the journal away"):
+        StoreFollower(tmp_path / "shop").act(10)
+
+
+def test_steps_that_no_calendar_has_are_refused(folder):
+    for flags in (["--demand", "3"], ["--remove"]):
+        refused = observe(folder, *flags, "--step", "99999999", check=False)
+        assert refused.returncode == 2
+        assert "step 99999999 is 99999999 days after 2024-03-10, the last that is known" in refused.stderr

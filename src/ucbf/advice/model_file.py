@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ucbf.advice.result import Advice
 from ucbf.advice.training import FEWEST_OF_A_KIND
 from ucbf.controller import Controller
-from ucbf.files import digest
 from ucbf.following.calendar import calendar_of
 from ucbf.following.levels import write_levels
-from ucbf.following.model import NAME, Kind, Model, Promoted, Stored, write_model
+from ucbf.following.model import NAME, Kind, Model, Promoted, Stored, stored_as, write_model
 from ucbf.following.places import Places, write_places
 
 KNOWLEDGE = "knowledge.npz"
@@ -33,10 +32,10 @@ def save_advice(advice: Advice, folder: Path, time_zone: str | None) -> list[str
     for kind, controller in controllers.items():
         name = f"agent-{_slug(kind)}.npz" if len(controllers) > 1 else "agent.npz"
         controller.save(folder / name)
-        stored[kind] = _stored(folder, name)
+        stored[kind] = stored_as(folder, name)
     knowledge = None
     if _write_knowledge(advice, folder / KNOWLEDGE):
-        knowledge = _stored(folder, KNOWLEDGE)
+        knowledge = stored_as(folder, KNOWLEDGE)
     write_model(folder, _model(advice, stored, knowledge, time_zone))
     return [*(each.name for each in stored.values()), *([] if knowledge is None else [KNOWLEDGE]), NAME]
 
@@ -44,10 +43,6 @@ def save_advice(advice: Advice, folder: Path, time_zone: str | None) -> list[str
 def _slug(name: str) -> str:
     """A name that a file may have."""
     return "".join(c if c.isalnum() else "-" for c in name)
-
-
-def _stored(folder: Path, name: str) -> Stored:
-    return Stored(name, digest((folder / name).read_bytes()))
 
 
 def _write_knowledge(advice: Advice, path: Path) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ucbf.advice import OrderAdvice, Pictures, Sections, html, markdown
 from ucbf.cli.results import remove_results, results_in
 from ucbf.files import write_whole
 from ucbf.following.calendar import calendar_of
+from ucbf.following.model import stored_as
 from ucbf.following.stores import FITTED, StoreFile, write_store
 from ucbf.following.stores import NAME as STORE
 from ucbf.reports import comma_separated
@@ -26,9 +28,11 @@ def write_order_files(
         tables["comparison.csv"] = found.comparison()
     for name, rows in tables.items():
         write_whole(folder / name, comma_separated(rows).encode())
+    store = store_of(found, time_zone)
     if found.fitted is not None:
         found.fitted.save(folder / FITTED)
-    write_store(folder, store_of(found, time_zone))
+        store = replace(store, fitted=stored_as(folder, FITTED))
+    write_store(folder, store)
     names = [*tables, STORE, *([FITTED] if found.fitted is not None else [])]
     remove_results(folder, old.difference(names))
     pages = {"page.html": html(told, _pictures(found) if pictures else None), "summary.md": markdown(told)}
@@ -47,7 +51,7 @@ def _orders(found: OrderAdvice) -> list[dict[str, float]]:
 
 
 def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:
-    """What is needed to go on: the store, its season, and the demands so far."""
+    """What is needed to go on: the store, its season, and the demands so far; without what is in other files."""
     series = found.training.series
     return StoreFile(
         parameters=found.shop.parameters(),
@@ -56,7 +60,6 @@ def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:
         demands=tuple(found.demands.tolist()),
         source=series.source,
         service=found.aims[1],
-        by_values=found.fitted is not None,
     )
 
 

@@ -48,7 +48,7 @@ def results_in(folder: Path) -> set[str]:
     """The names of the files that an earlier ``ucbf learn`` left in a folder, by what it says of itself."""
     store, policies, found = _told(folder / STORE, stores.FORMAT), _told(folder / MODEL, model.FORMAT), set[str]()
     if store is not None:
-        found |= {*OF_ORDERS, *([FITTED] if store.get("by_values") else [])}
+        found |= {*OF_ORDERS, *([FITTED] if store.get("fitted") else [])}
     if policies is not None:
         kinds = policies.get("kinds")
         stored = (

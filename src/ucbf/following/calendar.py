@@ -100,6 +100,18 @@ class Calendar:
             )
         return number
 
+    def number_meant(self, date: Any, step: int | None, default: int | None) -> int:
+        """The number of the step that a user means; default: where neither its date nor its number is given."""
+        if date is not None and step is not None:
+            raise UserError(f"date is {date} and step {step}; give one of them")
+        if date is not None:
+            return self.number_of(date)
+        if step is not None:
+            return whole("step", step, 1)
+        if default is None:
+            raise UserError("no date is given, and the series has dates; give it (--date, or a column of dates)")
+        return default
+
     def date_of(self, number: int) -> datetime:
         """The date of a step."""
         last = self._last
@@ -220,6 +232,11 @@ def calendar_of(episodes: Episodes, time_zone: str | None = None) -> Calendar:
         names=episodes.names,
         weekday_kinds=kinds_of_weekdays(series.spacing, H),
     )
+
+
+def named(date: Any, number: int) -> str:
+    """A step as it was asked for."""
+    return f"step {number}" if date is None else f"date {date}"
 
 
 def shown(time: datetime) -> str:

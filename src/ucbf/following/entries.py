@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ucbf.errors import UserError
@@ -15,6 +16,7 @@ from ucbf.journal import Contents, Record
 from ucbf.systems import Preset
 
 NOTHING = "nothing is assumed of"
+NEW, CORRECTED, SAME = "taken in", "corrected", "already there"  # what is done with a step
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Entries(dict[int, Entry]):
 
     def before(self, number: int) -> int:
         """The number of the last step before another; 0 if there is none."""
-        return max((n for n in self if n < number), default=0)
+        return last_before(sorted(self), number)
 
     @property
     def usable(self) -> list[Entry]:
@@ -75,9 +77,49 @@ def record_of(calendar: Calendar, entry: Entry) -> Record:
     return {**calendar.key(entry.number), **entry.happened.record(), "advised": entry.advised, **known}
 
 
-def removal_of(calendar: Calendar, number: int) -> Record:
-    """The line that takes a step out."""
-    return {**calendar.key(number), "removed": True}
+# -- what is done with a step -------------------------------------------------------------------------------
+
+
+def last_before(numbers: Sequence[int], number: int) -> int:
+    """The last of numbers in their order that is below another; 0 if none of them is above 0."""
+    i = bisect_left(numbers, number)
+    return max(numbers[i - 1], 0) if i else 0
+
+
+def decided(there: object, same: bool, correct: bool, when: str) -> str:
+    """What is done with a step that is told; an error if nothing may be.
+
+    there: what was taken in for it before, as it is shown; None: nothing was; same: whether that says the same
+    """
+    if there is None and correct:
+        raise UserError(
+            f"{when} is not in the journal, so that there is nothing to correct; check the date, or leave out "
+            "--correct to take it in"
+        )
+    if there is None or same:
+        return NEW if there is None else SAME
+    if not correct:
+        raise UserError(f"{when} was taken in with {there}; if that is wrong, replace it (--correct)")
+    return CORRECTED
+
+
+def removal_of(
+    calendar: Calendar, what: str, number: int, here: Collection[int], removed: Collection[int]
+) -> Record | None:
+    """The line that takes a step out; None if it was taken out before.
+
+    what: the step as it was named; here: the numbers of the steps in the journal; removed: and of those taken out
+    """
+    if number in here:
+        return {**calendar.key(number), "removed": True}
+    if number in removed:
+        return None
+    last = max(here, default=0)
+    calendar.check_number(what, number, max(last, 0))
+    raise UserError(
+        f"{calendar.when(number)} is not in the journal, so that there is nothing to take out"
+        + (f"; the last step in it is {calendar.when(last)}" if here else "")
+    )
 
 
 # -- what is to be said of them -----------------------------------------------------------------------------
@@ -108,7 +150,7 @@ def on_gaps(calendar: Calendar, here: Iterable[int], new: Iterable[int]) -> list
     """Steps that are missing before new ones."""
     here, notes = sorted({*here, *new}), []
     for number in sorted(new):
-        missing = range(max((n for n in here if n < number), default=0) + 1, number)
+        missing = range(last_before(here, number) + 1, number)
         if missing:
             them = "it" if len(missing) == 1 else "them"
             notes.append(f"before {calendar.when(number)} {calendar.listed(missing)} missing; {NOTHING} {them}")

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import os
 import warnings
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ucbf.checks import real, whole
+from ucbf.checks import real
 from ucbf.errors import UserError
 from ucbf.following import entries as said_of
 from ucbf.following.accounts import Reading, with_next_state
 from ucbf.following.advised import Advised, Taken, why
-from ucbf.following.calendar import Calendar
-from ucbf.following.entries import Entries, Entry, entries_of, record_of, removal_of
+from ucbf.following.calendar import Calendar, named
+from ucbf.following.entries import (
+    CORRECTED,
+    NEW,
+    SAME,
+    Entries,
+    Entry,
+    decided,
+    entries_of,
+    last_before,
+    record_of,
+    removal_of,
+)
 from ucbf.following.happened import Happened, checked, words_of
 from ucbf.following.knowledge import Knowledge
 from ucbf.following.known import FLAGS, PROMOTED, Ahead, Known, ahead_of
@@ -76,15 +88,7 @@ class Follower:
 
     def number_of(self, date: Any = None, step: int | None = None, default: int | None = None) -> int:
         """The number of the step that is meant."""
-        if date is not None and step is not None:
-            raise UserError(f"date is {date} and step {step}; give one of them")
-        if date is not None:
-            return self.calendar.number_of(date)
-        if step is not None:
-            return whole("step", step, 1)
-        if default is None:
-            raise UserError("no date is given, and the series has dates; give it (--date, or a column of dates)")
-        return default
+        return self.calendar.number_meant(date, step, default)
 
     def read(self, knowledge: Knowledge, entry: Entry) -> Reading:
         """A step of the journal as its system sees it."""
@@ -156,48 +160,42 @@ class Follower:
             entries = self.entries(writing.contents)
             notes = self.notes_on(writing.contents, entries)
             asked = self._checked(steps, knowledge, entries, known, unusual)
-            new, corrected, same = list[int](), list[int](), list[int]()
+            done: dict[str, list[int]] = {NEW: [], CORRECTED: [], SAME: []}
             for number, entry in asked.items():
-                there = entries.get(number)
-                if there is None:
-                    if correct:
-                        raise entry.happened.error(
-                            f"{self.calendar.when(number)} is not in the journal, so that there is nothing to correct; "
-                            "check the date, or leave out --correct to take it in"
-                        )
-                    new.append(number)
-                elif there.happened.is_same(entry.happened) and (_as_known(there, entry) or not correct):
-                    (same if there.ahead is not None else corrected).append(number)
-                elif correct:
-                    corrected.append(number)
-                else:
-                    when, told = self.calendar.when(number), _in_words(there.happened, words_of(self.preset))
-                    raise entry.happened.error(
-                        f"{when} was taken in with {told}; if that is wrong, replace it (--correct)"
-                    )
-            written = sorted((*new, *corrected))
+                done[self._decided(entries.get(number), entry, correct)].append(number)
+            written = sorted(done[NEW] + done[CORRECTED])
             writing.append(self._records(knowledge, entries, {number: asked[number] for number in written}))
             after = self.entries(writing.contents)
-        notes += said_of.on_gaps(self.calendar, entries, new)
+        notes += said_of.on_gaps(self.calendar, entries, done[NEW])
         notes += said_of.on_breaks(self.calendar, after, written, self.preset.state_name)
         notes += said_of.on_rounded(self.calendar, after, written, self.preset)
         if written:
             notes += self._assumed(known)
-        return Taken(self._names(new), self._names(corrected), self._names(same), tuple(notes))
+        return Taken(self._names(done[NEW]), self._names(done[CORRECTED]), self._names(done[SAME]), tuple(notes))
+
+    def _decided(self, there: Entry | None, asked: Entry, correct: bool) -> str:
+        """What is done with a step that is told."""
+        if there is None:
+            told, same = None, False
+        else:
+            told = _in_words(there.happened, words_of(self.preset))
+            same = there.happened.is_same(asked.happened) and (_as_known(there, asked) or not correct)
+        try:
+            doing = decided(told, same, correct, self.calendar.when(asked.number))
+        except UserError as error:
+            raise asked.happened.error(str(error)) from None
+        unusable = doing == SAME and there is not None and there.ahead is None
+        return CORRECTED if unusable else doing
 
     def remove(self, date: Any = None, step: int | None = None) -> Taken:
         """Take out a step that was taken in by mistake: a line of the journal says so, and it counts no more."""
         number = self.number_of(date, step)
         with self.journal.writing() as writing:
             entries = self.entries(writing.contents)
-            if number in entries.removed:
+            removal = removal_of(self.calendar, named(date, number), number, entries, entries.removed)
+            if removal is None:
                 return Taken((), (), (), (f"{self.calendar.full_name(number)}: was taken out before",))
-            if number not in entries:
-                raise UserError(
-                    f"{self.calendar.when(number)} is not in the journal, so that there is nothing to take out"
-                    + (f"; the last step in it is {self.calendar.when(entries.last)}" if entries else "")
-                )
-            writing.append([removal_of(self.calendar, number)])
+            writing.append([removal])
         return Taken((), (), (), (), self._names([number]))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
@@ -214,12 +212,12 @@ class Follower:
     ) -> dict[int, Entry]:
         """The steps by their numbers; an error for the first that cannot be."""
         found: dict[int, Entry] = {}
+        here = sorted(entries)  # and those of the steps that are told
         for step in steps:
             try:
-                default = None if self.calendar.is_dated else max([entries.last, *found]) + 1
+                default = None if self.calendar.is_dated else max([0, *here[-1:]]) + 1
                 number = self.number_of(step.date, step.step, default)
-                what = f"date {step.date}" if step.date is not None else f"step {number}"
-                before = max([n for n in (*entries, *found) if n < number], default=0)
+                what, before = named(step.date, number), last_before(here, number)
                 self.calendar.check_number(what, number, before)
                 if not unusual and number not in entries:
                     self.calendar.check_is_likely(what, number, before)
@@ -234,6 +232,8 @@ class Follower:
                 raise step.error(f"{error}{remedy}") from None
             if number in found and not found[number].happened.is_same(step):
                 raise step.error(f"{self.calendar.when(number)} comes twice, with other numbers; leave one of them out")
+            if number not in found and number not in entries:
+                insort(here, number)
             found[number] = Entry(number, step, None, ahead)
         return found
 
@@ -292,7 +292,7 @@ class Follower:
         asked = []
         for state, date, step in states:
             number = self.number_of(date, step, entries.last + 1)
-            self.calendar.check_number(f"date {date}" if date else f"step {number}", number, entries.last)
+            self.calendar.check_number(named(date, number), number, entries.last)
             knowledge.controller_of(number)
             ahead = ahead_of(self.folder, self.model, number, known)
             state = real(self.preset.state_name, state, -np.inf)

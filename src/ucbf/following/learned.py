@@ -7,12 +7,9 @@ from pathlib import Path
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.controller import Controller, load
 from ucbf.errors import UserError
-from ucbf.files import digest
 from ucbf.following.knowledge import Controllers, Knowledge
-from ucbf.following.model import Model, Stored
+from ucbf.following.model import AGAIN, Model, Stored, path_of
 from ucbf.saving import read_arrays
-
-AGAIN = "learn again into this folder, which keeps the journal"
 
 
 def read_knowledge(folder: Path, model: Model) -> Knowledge:
@@ -26,7 +23,7 @@ def _beyond(folder: Path, model: Model, controllers: Controllers) -> Knowledge:
     from ucbf.following import levels, places
 
     assert model.knowledge is not None
-    path = _checked(folder, model.knowledge)
+    path = path_of(folder, model.knowledge)
     try:
         header, arrays = read_arrays(path)
         if header["about"] == places.ABOUT:
@@ -38,20 +35,8 @@ def _beyond(folder: Path, model: Model, controllers: Controllers) -> Knowledge:
 
 def _controller(folder: Path, stored: Stored) -> Controller:
     """The controller in a file."""
-    path = _checked(folder, stored)
+    path = path_of(folder, stored)
     found = load(path)
     if not isinstance(found, Controller) or not isinstance(found.agent, UCBVIf):
         raise UserError(f"{path} is not an agent of a preset that ucbf learn wrote; {AGAIN}")
     return found
-
-
-def _checked(folder: Path, stored: Stored) -> Path:
-    """The path of a file, if it is the one that was written."""
-    path = folder / stored.name
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; {AGAIN}") from None
-    if digest(content) != stored.digest:
-        raise UserError(f"{path} is not what was learned: it was changed, or learning was cut short; {AGAIN}")
-    return path

@@ -12,11 +12,12 @@ from ucbf.files import FLEET, digest, write_whole
 from ucbf.following.calendar import Calendar
 
 NAME, FORMAT, VERSION = "model.json", "ucbf model", 2
+AGAIN = "learn again into this folder, which keeps the journal"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A file beside ``model.json``."""
+    """A file beside ``model.json``, or ``store.json``."""
 
     name: str
     digest: str  # of the whole file
@@ -140,17 +141,35 @@ def _model(content: dict[str, Any]) -> Model:
         **{
             **given,
             "promotions": None if promotions is None else Promoted(**_of_tuples(promotions)),
-            "knowledge": None if knowledge is None else _stored(knowledge),
+            "knowledge": None if knowledge is None else read_stored(knowledge),
             "calendar": Calendar(**_of_tuples(content["calendar"])),
             "kinds": {
-                name: Kind(**{**_of_tuples(kind), "agent": _stored(kind["agent"])})
+                name: Kind(**{**_of_tuples(kind), "agent": read_stored(kind["agent"])})
                 for name, kind in content["kinds"].items()
             },
         }
     )
 
 
-def _stored(given: dict[str, Any]) -> Stored:
+def stored_as(folder: Path, name: str) -> Stored:
+    """A file of a folder as it is now."""
+    return Stored(name, digest((folder / name).read_bytes()))
+
+
+def path_of(folder: Path, stored: Stored) -> Path:
+    """The path of a file, if it is the one that was written."""
+    path = folder / stored.name
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; {AGAIN}") from None
+    if digest(content) != stored.digest:
+        raise UserError(f"{path} is not what was learned: it was changed, or learning was cut short; {AGAIN}")
+    return path
+
+
+def read_stored(given: dict[str, Any]) -> Stored:
+    """What was said of a file."""
     found = Stored(**given)
     if Path(found.name).name != found.name:
         raise ValueError("a file outside of the folder")

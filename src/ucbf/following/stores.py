@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,9 +13,9 @@ from ucbf.checks import real
 from ucbf.errors import UserError
 from ucbf.files import write_whole
 from ucbf.fitted_orders import FittedOrders
-from ucbf.following.calendar import Calendar
-from ucbf.following.entries import removal_of
-from ucbf.following.model import sealed, unsealed
+from ucbf.following.calendar import Calendar, named
+from ucbf.following.entries import NEW, SAME, decided, last_before, removal_of
+from ucbf.following.model import Stored, path_of, read_stored, sealed, unsealed
 from ucbf.following.store_steps import StoreStep, Told, under_way_after
 from ucbf.journal import Journal
 from ucbf.kernels.shelves import sized
@@ -22,9 +23,8 @@ from ucbf.rolling import Rolling, terms_of
 from ucbf.suppliers import Supplier
 from ucbf.systems.inventory import Inventory
 
-SAME = "already there"
 FAR = 3.0  # times the largest demand that was seen: a slip of the pen
-NAME, FORMAT, VERSION = "store.json", "ucbf store", 2
+NAME, FORMAT, VERSION = "store.json", "ucbf store", 3
 FITTED = "fitted.npz"  # orders by fitted values, where these are followed
 Pairs = list[tuple[float, int]]  # quantity and age of orders under way
 
@@ -39,7 +39,7 @@ class StoreFile:
     demands: tuple[float, ...]  # of the series, from the first episode on
     source: str
     service: float = 0.0  # the share of the sampled steps in which the stock is to last; 0: what earns most is ordered
-    by_values: bool = False  # whether orders are by fitted values, in a file of their own
+    fitted: Stored | None = None  # orders by fitted values, where these are followed
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ def read_store(folder: Path) -> StoreFile:
         told: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content["calendar"].items()}
         season = None if content["season"] is None else tuple(content["season"])
         demands = tuple(map(float, content["demands"]))
-        calendar, service, by_values = Calendar(**told), float(content["service"]), bool(content["by_values"])
-        return StoreFile(content["parameters"], season, calendar, demands, content["source"], service, by_values)
+        calendar, service = Calendar(**told), float(content["service"])
+        fitted = None if content["fitted"] is None else read_stored(content["fitted"])
+        return StoreFile(content["parameters"], season, calendar, demands, content["source"], service, fitted)
     except FileNotFoundError:
         raise UserError(f"{folder} holds no store (no {NAME}); give the folder that ucbf learn wrote") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -84,14 +85,34 @@ def read_store(folder: Path) -> StoreFile:
         ) from None
 
 
+class Steps(dict[int, StoreStep]):
+    """The steps of a journal by their numbers, in their order; those that are part of the series are below 1."""
+
+    removed: frozenset[int] = frozenset()  # the numbers of steps that were removed, and not taken in since
+
+    @property
+    def last(self) -> int:
+        """The number of the last step after the series; 0 if there is none."""
+        return max(max(self, default=0), 0)
+
+    @property
+    def after_the_series(self) -> list[StoreStep]:
+        """Those that are not part of it."""
+        return [happened for number, happened in self.items() if number > 0]
+
+
 class StoreFollower:
     """A folder of a store: what was learned of it, and its journal."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.store = folder, read_store(folder)
         self.shop, self.calendar = Inventory(**self.store.parameters), self.store.calendar
-        self.fitted = FittedOrders.loaded(folder / FITTED) if self.store.by_values else None
-        self.journal = Journal(folder / "journal.jsonl", {"preset": "store"})
+        fitted = self.store.fitted
+        self.fitted = None if fitted is None else FittedOrders.loaded(path_of(folder, fitted))
+        begun: dict[str, Any] = {"spacing": self.calendar.spacing}
+        if not self.calendar.is_dated:
+            begun["rows"] = len(self.store.demands)
+        self.journal = Journal(folder / "journal.jsonl", {"preset": "store", **begun})
 
     # -- what happened ----------------------------------------------------------------------------
 
@@ -114,47 +135,34 @@ class StoreFollower:
         said = []
         with self.journal.writing() as writing:
             steps, records = self._steps(writing.contents.records), []
+            here = sorted(steps)
+            most = max((*self.store.demands, *(each.demand for each in steps.values())))
             for each in told:
                 try:
-                    number = self._number(each.date, each.step, max(steps, default=0) + 1)
-                    doing = self._checked(number, each.date, each.happened, steps, correct, unusual)
+                    number = self.calendar.number_meant(each.date, each.step, max([0, *here[-1:]]) + 1)
+                    what, before = named(each.date, number), last_before(here, number)
+                    self.calendar.check_number(what, number, before)
+                    when, there = self.calendar.when(number), steps.get(number)
+                    doing = decided(there, there == each.happened, correct, when)
+                    if doing == NEW and not unusual:
+                        self.calendar.check_is_likely(what, number, before)
+                    if doing != SAME and each.happened.demand > FAR * most and not unusual:
+                        raise UserError(
+                            f"demand is {each.happened.demand:g}, and the largest so far {most:g}; correct it, or say "
+                            "that it is right (--unusual)"
+                        )
                 except ValueError as error:
                     raise each.error(error) from None
                 said.append((number, doing, each))
+                if doing == NEW:
+                    insort(here, number)
                 if doing != SAME:
-                    steps[number] = each.happened
+                    steps[number], most = each.happened, max(most, each.happened.demand)
                     records.append({**self.calendar.key(number), **asdict(each.happened)})
-            notes = self._replayed(dict(sorted(steps.items())))[2]  # an error if it cannot be
+            notes = self._replayed(Steps(sorted(steps.items())))[2]  # an error if it cannot be
             if records:
                 writing.append(records)
         return "\n".join(line for number, doing, each in said for line in self._lines(number, doing, each, notes))
-
-    def _checked(
-        self, number: int, date: Any, happened: StoreStep, steps: dict[int, StoreStep], correct: bool, unusual: bool
-    ) -> str:
-        """What is done with a step; an error if it cannot be taken in."""
-        before = max((n for n in steps if n < number), default=0)
-        what = f"step {number}" if date is None else f"date {date}"
-        self.calendar.check_number(what, number, before)
-        if steps.get(number) == happened:
-            return SAME
-        when = self.calendar.when(number)
-        if number in steps and not correct:
-            raise UserError(f"{when} was taken in with {steps[number]}; if that is wrong, replace it (--correct)")
-        if number not in steps and correct:
-            raise UserError(
-                f"{when} is not in the journal, so that there is nothing to correct; check the date, or leave out "
-                "--correct to take it in"
-            )
-        if number not in steps and not unusual:
-            self.calendar.check_is_likely(what, number, before)
-        most = max((*self.store.demands, *(each.demand for each in steps.values())))
-        if happened.demand > FAR * most and not unusual:
-            raise UserError(
-                f"demand is {happened.demand:g}, and the largest so far {most:g}; correct it, or say that it is right "
-                "(--unusual)"
-            )
-        return "corrected" if number in steps else "taken in"
 
     def _lines(self, number: int, doing: str, told: Told, notes: Sequence[str]) -> list[str]:
         """What is said of a step that was taken in."""
@@ -173,48 +181,50 @@ class StoreFollower:
         if date is None and step is None:
             raise UserError("no step is given; say which is to be taken out (--date, or --step)")
         with self.journal.writing() as writing:
-            steps, number = self._steps(writing.contents.records), self._number(date, step, 0)
-            if number not in steps:
-                raise UserError(
-                    f"{self.calendar.when(number)} is not in the journal, so that there is nothing to take out"
-                )
-            writing.append([removal_of(self.calendar, number)])
-        return f"{self.calendar.when(number)}: taken out"
+            steps, number = self._steps(writing.contents.records), self.calendar.number_meant(date, step, None)
+            removal = removal_of(self.calendar, named(date, number), number, steps, steps.removed)
+            if removal is not None:
+                writing.append([removal])
+        return f"{self.calendar.when(number)}: {'was taken out before' if removal is None else 'taken out'}"
 
-    def _number(self, date: str | None, step: int | None, following: int) -> int:
-        if date is not None:
-            return self.calendar.number_of(date)
-        return following if step is None else step
-
-    def _steps(self, records: Sequence[dict[str, Any]]) -> dict[int, StoreStep]:
+    def _steps(self, records: Sequence[dict[str, Any]]) -> Steps:
         """By the number of the step: what happened; what was corrected counts as it was corrected."""
-        found: dict[int, StoreStep] = {}
+        found, gone = dict[int, StoreStep](), set[int]()
         for i, record in enumerate(records):
             try:
                 number = self.calendar.number_of_key(record)
                 if record.get("removed"):
                     found.pop(number, None)
+                    gone.add(number)
                     continue
                 given = {name: record[name] for name in ("demand", "order", "received", "sold_out", "cancelled")}
                 found[number] = StoreStep(**given)
             except (KeyError, TypeError, ValueError) as error:
                 raise UserError(f"{self.journal.path}, line {i + 2} cannot be used: {error}") from None
-        return dict(sorted(found.items()))
+        steps = Steps(sorted(found.items()))
+        steps.removed = frozenset(gone - set(found))
+        return steps
 
-    def _replayed(self, steps: dict[int, StoreStep]) -> tuple[Rolling, Pairs, list[str]]:
-        """Rolling orders that have seen the series and these steps, the orders under way after them, and notes."""
+    def _replayed(self, steps: Steps) -> tuple[Rolling, Pairs, list[str]]:
+        """Rolling orders that have seen the series and these steps, the orders under way after them, and notes.
+
+        Of a step that is part of the series by now its orders count, and what came in it; its demand is in the series.
+        """
         supplier = Supplier(self.shop.lead_time)
         rolling = Rolling(self.shop, season=self.store.season, supplier=supplier, service=self.store.service)
         for demand in self.store.demands:
             rolling.observe(demand)
         waiting: list[tuple[float, int, int | None]] = []
-        notes, last = [], 0
+        notes, last = self._between(steps), 0
         for number, happened in steps.items():
+            lags, came, cancelled = under_way_after(waiting, number, happened)
+            if number < 1:
+                rolling.lags.extend(lags)
+                continue
             when = self.calendar.when(number)
             for missing in range(last + 1, number):
                 notes.append(f"{self.calendar.when(missing)} is missing; nothing is assumed of its demand")
                 rolling.skip()
-            lags, came, cancelled = under_way_after(waiting, number, happened)
             if came:
                 notes.append(f"{when}: {came:g} came that were not under way; they count as stock")
             if cancelled:
@@ -223,14 +233,24 @@ class StoreFollower:
             last = number
         return rolling, [(quantity, last + 1 - placed) for quantity, placed, _ in waiting], notes
 
+    def _between(self, steps: Steps) -> list[str]:
+        """That there are steps of the series after the last one of it that the journal has."""
+        begin = max((number for number in steps if number < 1), default=0) + 1
+        if begin > 0:
+            return []
+        return [
+            f"{self.calendar.listed(range(begin, 1))} in the series and not in the journal: what was ordered then, and "
+            "what came, is not known"
+        ]
+
     # -- what to do -------------------------------------------------------------------------------
 
     def act(self, stock: float, date: str | None = None, step: int | None = None) -> Ordered:
         """What to order now."""
         steps = self._steps(self.journal.read().records)
-        following = max(steps, default=0) + 1
-        number = self._number(date, step, following)
-        self.calendar.check_number("the step", number, following - 1)
+        following = steps.last + 1
+        number = self.calendar.number_meant(date, step, following)
+        self.calendar.check_number(named(date, number), number, steps.last)
         if stock < 0 and not self.shop.backlog:
             raise UserError(f"stock is {stock:g}, and customers do not wait (--backlog); give 0 or more")
         if number < following:
@@ -259,14 +279,16 @@ class StoreFollower:
         """How things stand: steps taken in, demand against what was learned, service, orders under way, lead times."""
         steps = self._steps(self.journal.read().records)
         rolling, under_way, notes = self._replayed(steps)
-        demands = [each.demand for each in steps.values()]
+        after = steps.after_the_series
+        demands = [each.demand for each in after]
         recent = self.store.demands[-4 * self.calendar.horizon :]
         return {
-            "steps": len(steps),
-            "last": self.calendar.when(max(steps)) if steps else None,
+            "steps": len(after),
+            "steps now in the series": len(steps) - len(after),
+            "last": self.calendar.when(steps.last) if after else None,
             "mean demand": sum(demands) / len(demands) if demands else None,
             "mean demand learned": sum(recent) / len(recent),
-            "steps sold out": sum(each.sold_out for each in steps.values()),
+            "steps sold out": sum(each.sold_out for each in after),
             "under way": sum(quantity for quantity, _ in under_way),
             "overdue": sum(quantity for quantity, age in under_way if age > self.shop.lead_time),
             "lead times seen": {str(lag): rolling.lags.count(lag) for lag in sorted(set(rolling.lags))},
