@@ -11,7 +11,7 @@ from scipy import optimize, stats
 import commands
 import ucbf
 from ucbf import advice, data
-from ucbf.advice import censored_remark
+from ucbf.advice import censored_remark, missing_remark
 from ucbf.systems import Inventory
 
 N = 7 * 60
@@ -134,6 +134,7 @@ def test_many_that_cannot_be_resolved_are_read_first(sold_out, kept, first):
         sold_out=hidden,
         unknown=np.zeros(100, bool),
         unresolved=np.arange(100) < kept,
+        sold_out_after=np.zeros(3, bool),
         episodes=SimpleNamespace(values=np.full(100, 5.0)),
     )
     remark = censored_remark(done, "open")
@@ -239,3 +240,54 @@ def test_missing_days_beside_days_that_were_sold_out():
     nothing = data.Series(np.zeros(8), None, "units", "memory", unknown=np.ones(8, bool))
     with pytest.raises(data.UserError, match="memory: no step of the episodes to learn from is known"):
         data.uncensored(data.episodes(nothing, 1))
+
+
+def test_steps_after_the_last_whole_episode_are_drawn_and_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    days, demand, there = np.datetime64("2024-01-01") + np.arange(146), rng.poisson(20, 146), np.arange(146) < 140
+    demand[140:] = 2
+    rows = zip(days, demand, there * 1, strict=True)
+    (tmp_path / "sales.csv").write_text("date,units,open\n" + "".join(f"{d},{u},{o}\n" for d, u, o in rows))
+    episodes = data.episodes(data.read_series(tmp_path / "sales.csv", "units"), 7)
+    done = data.uncensored(episodes, there)
+    drawn = done.episodes.rest
+    assert (len(drawn), done.sold_out_after.sum(), done.sold_out.sum()) == (6, 6, 0)
+    assert all(amount in episodes.values[:, h] for h, amount in enumerate(drawn))
+    assert drawn.mean() == pytest.approx(20, rel=0.25)  # six draws of deviation 4.5
+    assert episodes.rest.tolist() == [2] * 6  # what was read is as it was
+    # with those of the episodes alone, the shelf was never empty after them
+    weekly = data.uncensored(episodes, np.ones((20, 7), bool))
+    assert weekly.episodes.rest.tolist() == [2] * 6
+    with pytest.raises(
+        ValueError, match=r"in_stock has shape \(20,\); give \(146,\), one for each step of the series, or"
+    ):
+        data.uncensored(episodes, np.ones(20, bool))
+    shop = ["--demand", "sales.csv", "--column", "units", "--lead-time", 2, "--price", 9, "--unit-cost", 4]
+    said = commands.ucbf("learn", "inventory", *shop, "--in-stock", "open", "--no-pictures", cwd=tmp_path).stdout
+    assert (
+        "No step of the whole episodes was sold out, by column 'open', but 6 of the 6 steps after the last wh" in said
+    )
+    there[5] = False
+    text = censored_remark(data.uncensored(episodes, there), "open").text
+    assert text.startswith(
+        "1 of 140 steps, and 6 of the 6 steps after the last whole episode, were sold out (column 'o"
+    )
+
+
+def test_steps_after_the_last_whole_day_are_drawn_from_days_of_their_kind():
+    hours = np.datetime64("2024-01-01T00", "h") + np.arange(24 * 59 + 20)  # to a Thursday's evening
+    weekday = (hours.astype("datetime64[D]").astype(int) + 3) % 7 < 5
+    unknown = np.zeros(len(hours), bool)
+    unknown[-10:-2] = True
+    values = np.where(weekday, 100.0, 0) * ~unknown
+    for seed in range(4):
+        series = data.Series(values.copy(), hours, "load", "memory", unknown=unknown)
+        done = data.uncensored(data.episodes(series, 24), seed=seed)
+        assert done.episodes.rest.tolist() == [100] * 20
+        assert done.unknown_after.sum() == 8
+    for learn in (ucbf.advice.learn, ucbf.advice.learn_orders):
+        with pytest.raises(ValueError, match=r"of the episodes, or after them, are not known \(gaps='unknown'\)"):
+            learn(ucbf.systems.Inventory(horizon=24, capacity=200, max_demand=110), data.episodes(series, 24))
+    assert missing_remark(done).text.startswith(
+        "0 of 1416 steps, and 8 of the 20 steps after the last whole episode, a"
+    )

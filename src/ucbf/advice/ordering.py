@@ -211,8 +211,7 @@ def learn_orders(
     played = {}
     if len(demands):
         played = {name: play(shop, played_on, first, rule, count).after(lead) for name, rule in rules.items()}
-    tail = episodes.series.values[episodes.begin + episodes.values.size :]  # after the last whole episode
-    rest = np.concatenate([after.values[len(test) :].ravel(), tail])
+    rest = np.concatenate([after.values[len(test) :].ravel(), episodes.rest])
     whole_series = np.concatenate([before, demands, rest])
     season, scores = _season(_usual(episodes))
     aims = aim, aimed_at(shop, season, whole_series, H, service) if service else 0.0

@@ -180,7 +180,7 @@ def advise_by_level(planner: Planner, regimes: Regimes) -> RegimeAdvice:
 def _level_at_end(training: Training, memory: float, residuals: Floats, means: dict[str, tuple[float, ...]]) -> float:
     """The level after the last step of the series, which may be after the last whole episode."""
     episodes, calendar = training.episodes, calendar_of(training.episodes)
-    rest = episodes.series.values[episodes.begin + episodes.values.size :]
+    rest = episodes.rest
     numbers = range(1 - len(rest), 1)
     usual = [means.get(calendar.kind_of(n), next(iter(means.values())))[calendar.place_of(n)] for n in numbers]
     return float(levels(np.concatenate([residuals.ravel(), rest - usual]), memory)[-1])

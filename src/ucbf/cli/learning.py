@@ -133,12 +133,11 @@ class Task:
         if in_stock is None and episodes.series.unknown is None:
             return episodes, ()
         n = len(episodes.split(reading.train)[0])
-        shown = None if in_stock is None else episodes.of_steps(in_stock)
-        done = data.uncensored(episodes, shown, learned_from=n)
+        done = data.uncensored(episodes, in_stock, learned_from=n)
         remarks = []
-        if shown is not None:
+        if in_stock is not None:
             remarks.append(advice.censored_remark(done, reading.in_stock or " + ".join(reading.available)))
-        if done.unknown.any():
+        if done.unknown.any() or done.unknown_after.any():
             remarks.append(advice.missing_remark(done))
         return done.episodes, tuple(remarks)
 

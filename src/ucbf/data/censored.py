@@ -32,6 +32,8 @@ class Uncensored:
     sold_out: Bools  # [K, H]
     unknown: Bools  # [K, H] which steps are missing, and were drawn from what others show
     unresolved: Bools  # [K, H] of which nothing larger was ever seen, so that they are guesses
+    sold_out_after: Bools  # [M] of the steps after the last episode, which were drawn, too
+    unknown_after: Bools  # [M]
 
 
 def product_limit(values: Floats, exact: Bools) -> tuple[Floats, Floats]:
@@ -59,16 +61,17 @@ def uncensored(
 
     Steps that are not known (``gaps="unknown"``) are drawn, too, without such a bound. Each is drawn from the
     distribution of that step, in episodes of that kind; of all steps, where fewer than five amounts of the step are
-    known.
+    known. So are those after the last whole episode, by what all episodes show.
 
-    in_stock: [K, H] whether the stock lasted for the whole step; it always did, if None
+    in_stock: [N] whether the stock lasted for the whole step, of the series, or [K, H] of the episodes, and then it
+    lasted after them; it always did, if None
     learned_from: how many episodes are learned from; these are drawn by what they show themselves, the others by all
     """
     n = len(episodes) if learned_from is None else learned_from
     rng, found = np.random.default_rng(seed), episodes.values.copy()
-    missing = episodes.series.unknown
-    unknown = np.zeros(found.shape, bool) if missing is None else episodes.of_steps(missing)
-    sold_out = np.zeros(found.shape, bool) if in_stock is None else ~in_stock & ~unknown
+    missing = np.zeros(len(episodes.series), bool) if episodes.series.unknown is None else episodes.series.unknown
+    gone = _gone(episodes, in_stock) & ~missing
+    unknown, sold_out = episodes.of_steps(missing), episodes.of_steps(gone)
     in_stock, amounts = ~sold_out & ~unknown, np.where(unknown, -np.inf, episodes.values)
     if not np.isfinite(amounts[:n]).any():
         raise UserError(f"{episodes.series.source}: no step of the episodes to learn from is known; give more rows")
@@ -84,19 +87,42 @@ def uncensored(
                 for hidden, shown in ((sold_out, exact), (unknown, surest)):
                     rows = alike[(alike >= first) & hidden[alike, h]]
                     found[rows, h], unresolved[rows, h] = _draw(amounts[rows, h], values, shown, rng)
-    series = replace(episodes.series, values=_after_the_last(episodes, found, rng), unknown=None)
+    gone_after, missing_after = gone[episodes.end :], missing[episodes.end :]
+    series = replace(episodes.series, values=episodes.series.values.copy(), unknown=None)
     drawn = replace(episodes, values=found, series=series, drawn=int((sold_out | unknown).sum()))
-    return Uncensored(drawn, episodes.values, sold_out, unknown, unresolved)
+    _draw_rest(drawn, gone_after, missing_after, rng)
+    return Uncensored(drawn, episodes.values, sold_out, unknown, unresolved, gone_after, missing_after)
 
 
-def _after_the_last(episodes: Episodes, found: Floats, rng: np.random.Generator) -> Floats:
-    """[N] the series, with draws where a step after the last whole episode is not known."""
-    values, (K, H) = episodes.series.values.copy(), found.shape
-    if episodes.series.unknown is not None:
-        for i in np.flatnonzero(episodes.series.unknown):
-            if i >= episodes.begin + K * H:
-                values[i] = rng.choice(found[:, (i - episodes.begin) % H])
-    return values
+def _draw_rest(episodes: Episodes, gone: Bools, missing: Bools, rng: np.random.Generator) -> None:
+    """Draw those after the last whole episode, in place, from what episodes of that kind have at that step by now.
+
+    gone, missing: [M] which were sold out, and are drawn from what is at least as much, and which are not known
+    """
+    kinds, rest, H = np.array(episodes.kinds), episodes.rest, episodes.values.shape[1]
+    for i, kind in enumerate(episodes.kinds_of_rest):
+        if gone[i] or missing[i]:
+            alike = kinds == kind
+            amounts = (episodes.values[alike] if alike.any() else episodes.values)[:, i % H]
+            possible = amounts if missing[i] else amounts[amounts >= rest[i]]
+            rest[i] = rng.choice(possible) if len(possible) else rest[i]
+
+
+def _gone(episodes: Episodes, in_stock: Bools | None) -> Bools:
+    """[N] which steps of the series were sold out, as it is told of all of them or of those of the episodes."""
+    found, N = np.zeros(len(episodes.series), bool), len(episodes.series)
+    if in_stock is None:
+        return found
+    told = np.asarray(in_stock, bool)
+    if told.shape == (N,):
+        return ~told
+    if told.shape != episodes.values.shape:
+        raise ValueError(
+            f"in_stock has shape {told.shape}; give {(N,)}, one for each step of the series, or "
+            f"{episodes.values.shape}, of the episodes"
+        )
+    found[episodes.begin : episodes.end] = ~told.ravel()
+    return found
 
 
 def _draw(sold: Floats, values: Floats, exact: Bools, rng: np.random.Generator) -> tuple[Floats, Bools]:

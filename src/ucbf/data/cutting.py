@@ -61,6 +61,24 @@ class Episodes:
         table: NDArray[Any] = values[self.begin : self.begin + self.values.size].reshape(self.values.shape)
         return table
 
+    @property
+    def end(self) -> int:
+        """The index in the series after the last of these episodes."""
+        return self.begin + self.values.size
+
+    @property
+    def rest(self) -> NDArray[np.float64]:
+        """[M] the amounts of the series after the last of these episodes."""
+        return self.series.values[self.end :]
+
+    @property
+    def kinds_of_rest(self) -> tuple[str, ...]:
+        """[M] of the steps after the last of these episodes: the kind of the one that each is in."""
+        H, M = self.values.shape[1], len(self.rest)
+        begun = None if self.series.times is None else self.series.times[self.end :: H]
+        kinds = _kinds(begun, -(-M // H), self.series.spacing, H)
+        return tuple(kinds[i // H] for i in range(M))
+
     @cached_property
     def outliers(self) -> NDArray[np.bool_]:
         """[K, H] which amounts are far from all others."""
@@ -93,26 +111,30 @@ def episodes(series: Series, horizon: int, least: int = 2) -> Episodes:
         )
     values = series.values[first : first + K * H].reshape(K, H)
     starts: tuple[str, ...] = tuple(str(i * H + 1) for i in range(K))
-    kinds = ("",) * K
-    if series.times is not None:
-        begun = series.times[first : first + K * H : H]
+    begun = None if series.times is None else series.times[first : first + K * H : H]
+    if begun is not None:
         starts = tuple(text.replace("T", " ") for text in np.datetime_as_string(begun).tolist())
-        if (spacing, H) in DAYS:
-            kinds = tuple(KINDS[day] for day in _weekday(begun).tolist())
-    return Episodes(values, names, starts, kinds, len(series) - K * H, series, first)
+    return Episodes(values, names, starts, _kinds(begun, K, spacing, H), len(series) - K * H, series, first)
 
 
 def require_known(episodes: object) -> None:
-    """An error unless these are episodes of which every step is known."""
+    """An error unless these are episodes of which every step is known, and every one after them in their series."""
     if not isinstance(episodes, Episodes):
         raise TypeError(
             f"episodes is {episodes!r:.60}; give what ucbf.data.episodes(ucbf.data.read_series(...), ...) returns"
         )
-    if episodes.series.unknown is not None and episodes.of_steps(episodes.series.unknown).any():
+    if episodes.series.unknown is not None and episodes.series.unknown[episodes.begin :].any():
         raise ValueError(
-            "some steps of the episodes are not known (gaps='unknown'); draw them from what the others show: give "
-            "ucbf.data.uncensored(episodes).episodes"
+            "some steps of the episodes, or after them, are not known (gaps='unknown'); draw them from what the others "
+            "show: give ucbf.data.uncensored(episodes).episodes"
         )
+
+
+def _kinds(begun: Times | None, K: int, spacing: str | None, H: int) -> tuple[str, ...]:
+    """[K] the kinds of episodes that began then."""
+    if begun is None or (spacing, H) not in DAYS:
+        return ("",) * K
+    return tuple(KINDS[day] for day in _weekday(begun).tolist())
 
 
 def kinds_of_weekdays(spacing: str, horizon: int) -> tuple[str, ...] | None:
