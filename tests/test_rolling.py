@@ -276,6 +276,36 @@ def test_the_same_history_gives_the_same_order_and_seasons_matter():
         Rolling(STORE, season=[0, 1])
 
 
+def test_counts_stay_counts_where_a_step_sold_out():
+    taken = []
+    for seed in range(40):
+        told = Rolling(ucbf.systems.Inventory(lead_time=2), seed=seed)
+        for demand in (3, 1, 2, 2, 3, 1, 2, 4, 2, 1):
+            told.observe(demand)
+        drawn = told.forecast(1)[:, 0]
+        expected = drawn[drawn >= 2].mean()
+        added = []
+        told.levels.add = lambda demand, factor, into=added: into.append(demand)
+        told.observe(2, sold_out=True)
+        assert added[0] in (np.floor(expected), np.ceil(expected))
+        taken.append(added[0] - expected)
+    assert abs(np.mean(taken)) < 3 * 0.5 / np.sqrt(len(taken))  # one of two neighbours: a deviation of 0.5 at most
+    told = Rolling(ucbf.systems.Inventory(lead_time=2))
+    for i in range(60):
+        told.observe(i % 3, sold_out=i == 40)
+    assert told.levels.whole
+    np.testing.assert_array_equal(told.forecast(2), np.rint(told.forecast(2)))
+    weighed = Rolling(ucbf.systems.Inventory(lead_time=2))
+    for demand in (2.5, 3.1, 2.8, 2.2):
+        weighed.observe(demand)
+    drawn = weighed.forecast(1)[:, 0]
+    other = Rolling(ucbf.systems.Inventory(lead_time=2))
+    for demand in (2.5, 3.1, 2.8, 2.2, drawn[drawn >= 2].mean()):
+        other.observe(demand)
+    weighed.observe(2, sold_out=True)
+    np.testing.assert_array_equal(weighed.forecast(2), other.forecast(2))
+
+
 def test_a_step_that_sold_out_counts_for_more_than_it_sold():
     plain, told = Rolling(STORE), Rolling(STORE)
     for demand in (20, 22, 18, 21, 19, 20):

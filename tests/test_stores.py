@@ -191,6 +191,12 @@ def test_stock_and_left_tell_the_demand():
     # nothing is left: 42 were sold, and more may have been asked for
     assert step_of(shop, stock=30, received=12, left=0)[0] == StoreStep(42.0, 0.0, 12.0, True)
     assert step_of(shop.replace(backlog=50), stock=30, left=-6)[0] == StoreStep(36.0)
+    # decimals that leave a little are no difference
+    assert step_of(shop, stock=0.7, received=0.1, left=0.8)[0] == StoreStep(0.0, 0.0, 0.1)
+    assert step_of(shop, stock=1.1, received=2.2, left=0.3)[0].demand == 3
+    assert step_of(shop, stock=1.1, received=2.2, left=0.25)[0].demand == pytest.approx(3.05)
+    with pytest.raises(UserError, match=r"0\.81 were left, and no more than 0\.8 were there"):
+        step_of(shop, stock=0.7, received=0.1, left=0.81)
     # what is told of both is compared, and the demand counts
     assert step_of(shop, demand=20, stock=30, left=10) == (StoreStep(20.0), "")
     assert step_of(shop, demand=40, stock=30, left=0) == (StoreStep(40.0), "")

@@ -237,12 +237,26 @@ class Rolling:
         """
         given = real("demand", demand, 0)
         if sold_out and self.levels.seen:
-            drawn = self.forecast(1)[:, 0]
-            above = drawn[drawn >= given]
-            given = float(above.mean()) if len(above) else given
+            given = self._expected_above(given)
         self.levels.add(given, self._factor(self.t))
         self.lags.extend(whole("lag", lag, 0) for lag in lags)
         self.t += 1
+
+    def _expected_above(self, sold: float) -> float:
+        """The demand that is expected where so much was sold, and more was asked for.
+
+        Where all demands so far are whole numbers, so is this one: one of the two beside it, with the chances that make
+        its mean right.
+        """
+        drawn = self.forecast(1)[:, 0]
+        above = drawn[drawn >= sold]
+        if not len(above):
+            return sold
+        counts = self.levels.whole and sold == np.rint(sold)
+        expected = float(above.mean())
+        return (
+            float(np.floor(expected + np.random.default_rng([self.seed, self.t, 2]).random())) if counts else expected
+        )
 
     def skip(self) -> None:
         """Pass over a step of which nothing is known."""

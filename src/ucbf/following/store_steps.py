@@ -84,7 +84,9 @@ def step_of(
             )
         if shop.shelf_life:
             raise UserError("what is left does not tell what was sold where stock ages; give --demand")
-        demand = stock + came - left
+        demand, near = stock + came - left, 1e-9 * max(abs(stock) + came, 1)
+        if abs(demand - round(demand)) <= near:
+            demand = float(round(demand))  # decimals leave a little: 0.7 + 0.1 is less than 0.8
         if demand < 0:
             raise UserError(
                 f"{left:g} were left, and no more than {stock + came:g} were there (stock and received); correct them"
