@@ -149,7 +149,7 @@ def test_learn_chooses_fitted_values_where_they_did_better_and_every_morning_fol
     assert (
         "by fitted values: no table holds 2e+09 pairs of states and orders, and values were fitted to 343 dem" in page
     )
-    assert "learn again now and then" in page
+    assert "They are fitted again to all demands, and take demand to stay as it was: learn again now and then" in page
     names = write_order_files(tmp_path, found, order_sections(found), None, False)
     assert FITTED in names
     store = StoreFollower(tmp_path)
@@ -163,6 +163,18 @@ def test_learn_chooses_fitted_values_where_they_did_better_and_every_morning_fol
     (tmp_path / FITTED).unlink()
     with pytest.raises(UserError, match=r"fitted\.npz is missing; learn again into this folder"):
         StoreFollower(tmp_path)
+
+
+def test_values_that_cannot_be_fitted_to_all_demands_stay_as_they_were_tried(quick, monkeypatch):
+    monkeypatch.setattr("ucbf.advice.ordering.Adapting", Never)
+    demands = np.random.default_rng(0).poisson(4, 700)
+    demands[-3] = 140  # more than is counted in packs
+    found = learn_orders(SHOP.replace(pack=2, capacity=200, max_demand=150), weeks(demands))
+    assert found.trial.won
+    assert (found.fitted is None, found.refitted) == (False, False)
+    page = markdown(order_sections(found)).replace("*", "")
+    assert "They stay as they were tried, as none are fitted in sizes that suit all demands." in page
+    assert "fitted again" not in page
 
 
 def test_learn_keeps_rolling_orders_where_they_did_better(tmp_path, monkeypatch):

@@ -302,3 +302,29 @@ def test_steps_that_no_calendar_has_are_refused(folder):
         refused = observe(folder, *flags, "--step", "99999999", check=False)
         assert refused.returncode == 2
         assert "step 99999999 is 99999999 days after 2024-03-10, the last that is known" in refused.stderr
+
+
+def test_between_reviews_the_next_day_for_an_order_is_said(tmp_path):
+    days = np.datetime64("2024-01-03") + np.arange(80)  # a Wednesday to a Friday; whole weeks begin on Mondays
+    demand = np.random.default_rng(0).poisson(20, 80)
+    rows = "".join(f"{day},{d}\n" for day, d in zip(days, demand, strict=True))
+    (tmp_path / "demand.csv").write_text("date,units\n" + rows)
+    learn = ["learn", "inventory", "--demand", "demand.csv", *FLAGS, "--review", 7, "--out", "shop"]
+    page = commands.ucbf(*learn, cwd=tmp_path).stdout
+    assert "counted from the first whole episode. The next can be placed: 2024-03-25 (Mon)." in page
+    assert "2024-03-25 (Mon): with nothing under way, order " in page.replace("*", "")
+    assert "No order can be placed before." in page
+    store = StoreFollower(tmp_path / "shop")
+    now, then = store.act(30), store.act(30, date="2024-03-25")
+    assert now.order == 0
+    assert "2024-03-23 (Sat): order 0" in str(now)
+    assert "no order can be placed in this step; the next can be 2024-03-25 (Mon)" in now.notes
+    assert then.order > 0
+    assert not any("no order can be placed" in note for note in then.notes)
+    # what is ordered on the Monday comes two days later, and that of the next Monday nine
+    assert now.expected == pytest.approx(4 * 20, rel=0.15)
+    assert then.expected == pytest.approx(9 * 20, rel=0.15)
+    assert f"Expected demand: {now.expected:.3g} in the 4 steps until" in page.replace("*", "")
+    orders = [line.split(",") for line in (tmp_path / "shop" / "orders.csv").read_text().splitlines()[1:]]
+    stock, order = map(float, orders[5])
+    assert store.act(stock, date="2024-03-25").order == order > 0

@@ -262,6 +262,16 @@ class Rolling:
         """Pass over a step of which nothing is known."""
         self.t += 1
 
+    @property
+    def wait(self) -> int:
+        """In how many steps orders can be placed: 0 where they can be now."""
+        return (self._first - self.t) % self.shop.review
+
+    @property
+    def steps_until_next(self) -> int:
+        """How many steps there are until the order of the next review after this step comes, by the promise."""
+        return self.shop.lead_time + (self.wait or self.shop.review)
+
     def _factor(self, t: int) -> float:
         return float(self.season[t % len(self.season)])
 

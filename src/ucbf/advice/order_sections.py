@@ -73,7 +73,8 @@ def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, .
         found.append(f"Given, and not used where orders take time: {', '.join(unused)}.")
     if advice.shop.review > 1:
         found.append(
-            f"Orders are placed at every {advice.shop.review} steps, counted from the first row of the series."
+            f"Orders are placed at every {advice.shop.review} steps, counted from the first whole episode. The next "
+            f"can be placed: {_when(advice, advice.order_step)}."
         )
     amounts = advice.learned.values
     odd = outliers(amounts)
@@ -86,17 +87,18 @@ def _caveats(advice: OrderAdvice, given: Collection[str] | None) -> tuple[str, .
 
 def _now(advice: OrderAdvice) -> tuple[Line, ...]:
     """What to order in the step after the series, and what the steps after it may ask for."""
-    shop, ahead = advice.shop, advice.forecast(advice.shop.lead_time + advice.shop.review)
-    first = advice.calendar.full_name(1) if advice.calendar.is_dated else "After the last row"
+    shop, step, ahead = advice.shop, advice.order_step, advice.forecast(advice.rolling.steps_until_next)
     last = f" ({advice.calendar.full_name(len(ahead))})" if advice.calendar.is_dated and len(ahead) > 1 else ""
     mean = sum(row["mean"] for row in ahead)
-    stocks = sorted({float(shop.to_units(share * mean) * shop.unit) for share in (0, 0.25, 0.5, 0.75, 1.0, 1.25)})
+    covered = sum(row["mean"] for row in advice.forecast(step - 1 + shop.lead_time + shop.review)[step - 1 :])
+    stocks = sorted({float(shop.to_units(share * covered) * shop.unit) for share in (0, 0.25, 0.5, 0.75, 1.0, 1.25)})
+    listed = ", ".join(f"{advice.order(stock, step=step):g} if {stock:g} are in stock" for stock in stocks)
+    first = _when(advice, step)
     said = [
         Line(
-            first,
-            "with nothing under way, order "
-            + ", ".join(f"{advice.order(stock):g} if {stock:g} are in stock" for stock in stocks)
-            + ". What is under way counts too: ask every morning.",
+            first[0].upper() + first[1:],
+            f"with nothing under way, order {listed}. What is under way counts too: ask every morning."
+            + (" No order can be placed before." if step > 1 else ""),
         ),
         Line(
             "Expected demand",
@@ -106,6 +108,13 @@ def _now(advice: OrderAdvice) -> tuple[Line, ...]:
         ),
     ]
     return tuple(said)
+
+
+def _when(advice: OrderAdvice, step: int) -> str:
+    """A step after the series, as it is called in a sentence."""
+    if advice.calendar.is_dated:
+        return advice.calendar.full_name(step)
+    return "after the last row" if step == 1 else f"{step} steps after the last row"
 
 
 def _worth(advice: OrderAdvice) -> tuple[Line, ...]:
@@ -178,5 +187,10 @@ def _of_values(advice: OrderAdvice) -> tuple[Line, ...]:
     )
     if advice.fitted is None:
         return (Line("Orders", f"decided anew at every step: {tried}."),)
-    again = "They are fitted again to all demands, and take demand to stay as it was: learn again now and then."
-    return (Line("Orders", f"by fitted values: {tried}. {again}"),)
+    again = (
+        "are fitted again to all demands, and"
+        if advice.refitted
+        else ("stay as they were tried, as none are fitted in sizes that suit all demands. They")
+    )
+    kept = "take demand to stay as it was: learn again now and then."
+    return (Line("Orders", f"by fitted values: {tried}. They {again} {kept}"),)

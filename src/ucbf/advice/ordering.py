@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -23,7 +24,7 @@ from ucbf.advice.ways_to_order import (
     best_cover,
     play,
 )
-from ucbf.checks import real
+from ucbf.checks import real, whole
 from ucbf.data import Episodes
 from ucbf.data.cutting import require_known
 from ucbf.fitted_orders import FittedOrders, pairs, store_to_fit
@@ -75,7 +76,8 @@ class OrderAdvice:
     asked: float = 0.0  # the share of the steps in which the stock is to last; 0: what earns most is ordered
     aims: tuple[float, float] = (0.0, 0.0)  # the share of the sampled steps aimed at for it: as judged, and now
     trial: Trial | None = None  # of orders by fitted values; None: none were fitted
-    fitted: FittedOrders | None = field(default=None, repr=False)  # to all demands, if they did better
+    fitted: FittedOrders | None = field(default=None, repr=False)  # if they did better
+    refitted: bool = False  # whether these were fitted again to all demands; else they are as they were tried
 
     @property
     def preset(self) -> Inventory:
@@ -107,11 +109,22 @@ class OrderAdvice:
         """A row for each policy: its mean reward in an episode, and how much more the learned one gets, with 95 %."""
         return compare(self.rewards)
 
-    def order(self, stock: Any, under_way: Sequence[tuple[float, int]] = ()) -> float:
-        """What to order in the step after the series, by fitted values or by :meth:`ucbf.rolling.Rolling.order`."""
+    @property
+    def order_step(self) -> int:
+        """The number of the first step after the series in which can be ordered: 1, unless no review is due."""
+        return 1 + self.rolling.wait
+
+    def order(self, stock: Any, under_way: Sequence[tuple[float, int]] = (), step: int = 1) -> float:
+        """What to order in a step after the series, by fitted values or by :meth:`ucbf.rolling.Rolling.order`.
+
+        stock, under_way: in that step; of the demand of the steps before it nothing is known
+        """
         if self.fitted is not None:
             return sized(terms_of(self.shop), self.fitted.order(float(stock), under_way))
-        return self.rolling.order(stock, under_way).quantity
+        then = copy(self.rolling)
+        for _ in range(whole("step", step, 1) - 1):
+            then.skip()
+        return then.order(stock, under_way).quantity
 
     @property
     def calendar(self) -> Calendar:
@@ -150,7 +163,7 @@ def learn_orders(
 
     Where no table would hold the states and steps are alike, values are fitted too (``ucbf.fitted_orders``), to the
     first part of the training episodes. They take the place of rolling orders if they get more in the last part; after
-    the series they are fitted to all demands.
+    the series they are fitted to all demands, if sizes that suit these allow it (``OrderAdvice.refitted``).
 
     Parameters
     ----------
@@ -220,10 +233,12 @@ def learn_orders(
     for demand in whole_series:
         rolling.observe(demand)
     fitted = None if orders is None else orders.orders
-    if fitted is not None and (store := store_to_fit(shop, whole_series)) is not None:
+    store = None if fitted is None else store_to_fit(shop, whole_series)
+    if store is not None:
         fitted = FittedOrders.fitted(store, whole_series)
     return OrderAdvice(
-        shop, training, test, episodes, season, scores, whole_series, rolling, played, service, aims, trial, fitted
+        shop, training, test, episodes, season, scores, whole_series, rolling, played, service, aims, trial, fitted,
+        store is not None,
     )  # fmt: skip
 
 

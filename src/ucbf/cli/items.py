@@ -194,7 +194,8 @@ def _page(source: Path, rows: list[Row], folders: dict[str, Path]) -> ItemsPage:
         (
             Section(
                 "What to expect",
-                "Expected is the reward that is expected of an episode. Ahead is how much more the learned policy "
+                "Expected is the reward that is expected of an episode; where orders take time, what they got in one of "
+                "those that followed. Ahead is how much more the learned policy "
                 "earned than the best simple rule, in the episodes that it was not learned from.",
                 _table(("item", "rows", "expected", "ahead", "best simple rule"), done, folders, _cells_of),
             ),

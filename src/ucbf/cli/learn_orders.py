@@ -42,12 +42,12 @@ def write_order_files(
 
 
 def _orders(found: OrderAdvice) -> list[dict[str, float]]:
-    """What to order in the step after the series, by what is in stock, if nothing is under way."""
+    """What to order in the first step in which orders can be placed, by what is in stock, if nothing is under way."""
     shop = found.shop
     mean = sum(row["mean"] for row in found.forecast(shop.lead_time + shop.review))
     step = max(shop.unit, float(shop.to_units(mean / 20)) * shop.unit)
     stocks = [i * step for i in range(41) if i * step <= 2 * mean + step]
-    return [{"stock": stock, "order": found.order(stock)} for stock in stocks]
+    return [{"stock": stock, "order": found.order(stock, step=found.order_step)} for stock in stocks]
 
 
 def store_of(found: OrderAdvice, time_zone: str | None) -> StoreFile:

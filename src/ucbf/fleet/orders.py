@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -88,7 +89,7 @@ def _stocks(path: Path, item: str) -> dict[str, float]:
     names = table[item].cast(pa.string()).to_pylist()
     found = dict(zip(names, numbers_of(path, table, STOCK).tolist(), strict=True))
     if len(found) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = next(name for name, rows in Counter(names).items() if rows > 1)
         raise UserError(f"{path}: item {twice!r} has two rows; keep one")
     return found
 

@@ -50,7 +50,7 @@ class Ordered:
     order: float
     stock: float
     under_way: Pairs
-    expected: float  # the demand until an order of the next review comes
+    expected: float  # the demand until the order of the next review after it comes
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -272,7 +272,11 @@ class StoreFollower:
                 f"overdue: {', '.join(late)}; they are {relied}. What will not come is taken out by "
                 "ucbf observe --cancelled, with the next step"
             )
-        ahead = float(rolling.forecast(self.shop.lead_time + self.shop.review).mean(axis=0).sum())
+        if rolling.wait:
+            notes.append(
+                f"no order can be placed in this step; the next can be {self.calendar.full_name(number + rolling.wait)}"
+            )
+        ahead = float(rolling.forecast(rolling.steps_until_next).mean(axis=0).sum())
         return Ordered(self.calendar.full_name(number), order, stock, under_way, ahead, tuple(notes[-5:]))
 
     def status(self) -> dict[str, Any]:
