@@ -158,3 +158,13 @@ def test_an_item_without_a_forecast_is_refused_and_others_are_not(shop, tmp_path
     rows = table(tmp_path)
     assert rows["4/1 pt"]["status"] == "refused: forecast.csv has no forecast of item '4/1 pt'; add its rows"
     assert rows["B"]["status"] == "done"
+
+
+def test_of_items_whose_orders_take_time_it_is_said_what_their_numbers_are(tmp_path):
+    amounts = np.random.default_rng(0).poisson(8, 7 * K)
+    write(tmp_path / "sales.csv", [*rows_of("cola", amounts), *rows_of("bread", amounts + 3)])
+    for train in (0.7, 1):
+        done = run("--lead-time", 2, "--train", train, "--no-pictures", cwd=tmp_path)
+        assert "where orders take time, it is what an episode got, of those that followed" in done.stdout
+        assert [row["expected_reward"] != "" for row in table(tmp_path).values()] == [train < 1] * 2
+        assert "nan" not in done.stdout

@@ -7,6 +7,7 @@ or the version have changed, which inputs.json tells. An item whose rows cannot 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def _learned_row(name: str, rows: int, learned: Learned) -> Row:
     return {
         **_cells(name, rows, DONE),
         "policy": "; ".join(str(line) for rules in told.rules[-1:] for line in rules.lines),
-        "expected_reward": found.value,
+        "expected_reward": found.value if math.isfinite(found.value) else "",
         **best,
         "caveats": len(told.own_caveats),
         "gravest_caveat": told.own_caveats[0] if told.own_caveats else "",
@@ -194,9 +195,9 @@ def _page(source: Path, rows: list[Row], folders: dict[str, Path]) -> ItemsPage:
         (
             Section(
                 "What to expect",
-                "Expected is the reward that is expected of an episode; where orders take time, what they got in one of "
-                "those that followed. Ahead is how much more the learned policy "
-                "earned than the best simple rule, in the episodes that it was not learned from.",
+                "Expected is the reward that is expected of an episode; where orders take time, it is what an episode "
+                "got, of those that followed. Ahead is how much more the learned policy earned than the best simple "
+                "rule, in the episodes that it was not learned from.",
                 _table(("item", "rows", "expected", "ahead", "best simple rule"), done, folders, _cells_of),
             ),
         ),
