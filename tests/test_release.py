@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,12 @@ def test_every_file_says_the_same_version_and_day():
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     day = re.search(r"^date-released: (\d{4}-\d\d-\d\d)$", citation, flags=re.MULTILINE)[1]
     assert next(heading for heading in headings if heading != "Unreleased") == f"{ucbf.__version__} - {day}"
+
+
+def test_the_oldest_version_of_everything_that_is_needed_is_known(capsys):
+    runpy.run_path(str(ROOT / "benchmarks" / "lowest.py"), run_name="__main__")
+    oldest = dict(line.split("==") for line in capsys.readouterr().out.splitlines())
+    assert {"numpy", "numba", "hatchling", "pytest", "ray", "sphinx"} <= set(oldest)
 
 
 def run(*command, cwd):
