@@ -253,6 +253,14 @@ def test_where_a_discount_to_the_power_of_all_steps_is_no_number(discount, horiz
     assert np.isfinite(found.gap).all()
 
 
+def test_where_all_returns_are_alike_nothing_is_missed():
+    agent = ucbf.UCBVIf(ucbf.System(lambda s, a: a + 0 * s, 5.0, 3, "wrap", n_states=2, n_actions=2,
+                                    disturbance_range=(0, 1)))  # fmt: skip
+    agent.warm_start(np.zeros((20, 3), int))
+    for form in ("best", "evalue"):
+        assert agent.certificate(form=form).gap.tolist() == [0, 0]
+
+
 def test_averages_are_bounded_more_narrowly_than_each_state():
     world = ucbf.random_world(8, 3, 3, 3, None, seed=2)
     agent = ucbf.UCBVIf(world.system.replace(disturbance_range=(0, 3)))
