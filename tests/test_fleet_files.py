@@ -125,6 +125,16 @@ def write(path, table):
     pq.write_table(table, path)
 
 
+@pytest.mark.parametrize("kind", [pa.int16(), pa.uint8(), pa.float32(), pa.decimal128(5, 1)], ids=str)
+def test_amounts_may_be_any_kind_of_number(tmp_path, kind):
+    shop_file(tmp_path)
+    as_floats = learned(tmp_path)[1]
+    table = pq.read_table(tmp_path / "demand.parquet")
+    write(tmp_path / "demand.parquet", table.set_column(2, "demand", table["demand"].cast(kind)))
+    shutil.rmtree(tmp_path / "out")
+    assert learned(tmp_path) == ({"learned": 7, "kept": 0, "refused": 0}, as_floats)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
