@@ -72,8 +72,8 @@ def test_the_value_of_a_path_by_hand():
 
 
 def test_an_order_that_never_comes_is_not_paid_for():
-    # Nothing in stock, a demand of 4 in each of 3 steps. The first order, of 5, never comes: it costs its 15, and its units
-    # nothing. What the rule hopes of it is gone by the time the order of step 1 comes, so that all else is as without it.
+    # Nothing in stock, a demand of 4 in each of 3 steps. The first order, of 5, never comes: it costs its 15, and its
+    # units nothing. What the rule hopes of it is gone when the order of step 1 comes: all else is as without it.
     shop = ucbf.systems.Inventory(lead_time=1, price=9, unit_cost=2, order_cost=15, holding=0.5, penalty=0)
     paths, never = np.full((1, 3), 4.0), Belief(1, 0.0, np.array([0.0, 0.5, 0.0, 0.5]))
     draws = np.array([[0.9, 0.1, 0.1]])  # above 0.5: never; below: a lag of 1
