@@ -95,7 +95,7 @@ def _stocks(path: Path, item: str) -> dict[str, float]:
 
 
 def _orders(plans: Any, told: dict[str, Any], there: dict[str, float], day: date | None) -> pa.Table:
-    """The orders of the items of one part. told: what the run says of itself."""
+    """The orders of the items of one part. told: of the run."""
     names, given = plans["item"].to_pylist(), told["parameters"]
     stock = np.array([there.get(name, np.nan) for name in names])
     last = plans["last"].cast(pa.int32()).to_numpy()
