@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.agents.base import Agent
+from ucbf.agents.fitted import FittedUCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import length_of, real, whole
 from ucbf.coupling import looks
@@ -63,6 +64,8 @@ def simulate(
         Whether a clipped edge hides W: an agent that is told f then learns there only that W was at most, or at least,
         something, as in a shop that does not count the customers it sends away. Others see what they are paid, as ever.
     """
+    if isinstance(agent, FittedUCBVIf):
+        raise TypeError(f"agent is {agent!r:.60}, which fits values; use ucbf.simulate_large(agent, law, steps)")
     if not isinstance(world, World):
         raise TypeError(f"world is {world!r:.60}; give a ucbf.World")
     if not isinstance(agent, Agent):

@@ -23,9 +23,10 @@ import numpy as np
 
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
-from ucbf.large import LargeSystem, Rows
+from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.run import Progress
 from ucbf.values.evaluating import Equations, Judged, Work
+from ucbf.values.given import the_first, the_rule
 from ucbf.values.pairs import Greedy, Q
 from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule
 from ucbf.values.searching import imitated, simple_rule
@@ -70,7 +71,10 @@ class Fitted:
         rule, or more, until what it earns moves no more; discounted, of those from ``start`` on.
         """
         rule, system = self.rule if rule is None else rule, self.q.ahead.system
-        work = Work(system, Outcomes(system, law), np.random.default_rng(seed), start, whole("samples", samples, 100))
+        seed, outcomes, first = whole("seed", seed, 0), Outcomes(system, law), the_first(system, start)
+        if rule is not self.rule:
+            the_rule("rule", system, outcomes, rule, first)
+        work = Work(system, outcomes, np.random.default_rng(seed), first, whole("samples", samples, 100))
         work.begin(rule)
         return work.judge(rule, self.q, work.visited(rule, seed), seed).worth
 
@@ -117,16 +121,18 @@ def policy_iteration(
     progress
         Called with (steps of work done, steps of work).
     """
-    if system.horizon is not None:
+    if require_large(system).horizon is not None:
         raise ValueError(f"horizon is {system.horizon}; use values.backward_induction where there is an end")
     k = system.n_raw
     samples = int(np.clip(10 * (k + 4) * (k + 5), 300, 1000)) if samples is None else whole("samples", samples, 100)
-    rounds = whole("rounds", rounds, 1)
+    rounds, seed = whole("rounds", rounds, 1), whole("seed", seed, 0)
+    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 512
+    outcomes, first = Outcomes(system, law), the_first(system, start)
+    base = None if base is None else the_rule("base", system, outcomes, base, first)
     count = _Count(progress, REBASED + rounds + 2)
     base = simple_rule(system, law, seed) if base is None else base
     count.one_more()
-    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 512
-    work = Work(system, Outcomes(system, law), np.random.default_rng(seed), start, samples)
+    work = Work(system, outcomes, np.random.default_rng(seed), first, samples)
     q, tried, before, rebased = work.begun(base, K), list[_Tried](), list[_Tried](), 0
     equations: Equations | None = None
     while len(tried) <= rounds:
