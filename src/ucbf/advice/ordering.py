@@ -82,6 +82,11 @@ class OrderAdvice:
     refitted: bool = False  # whether these were fitted again to all demands; else they are as they were tried
 
     @property
+    def variants(self) -> tuple[str, ...]:
+        """Policies that were learned from less: none are compared."""
+        return ()
+
+    @property
     def preset(self) -> Inventory:
         """The store."""
         return self.shop
