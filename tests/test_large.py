@@ -164,6 +164,19 @@ def test_a_wide_distribution_is_summed_by_fourier_transforms_and_rounding_breaks
     np.testing.assert_array_equal(same[0][0], same[1][0])
 
 
+@pytest.mark.parametrize(("states", "first", "last"), [(40, -900, 3), (5000, -600, 0), (3, -5, 2000), (1, -700, -100)])
+def test_pieces_of_a_transform_overlap_so_far_as_the_disturbances_reach(states, first, last):
+    rng = np.random.default_rng(states)
+    system = ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=states, n_actions=1, disturbance_range=(first, last),
+                         landing=lambda z: 1 + np.sin(z))  # fmt: skip
+    m, pmf = system.mechanics, rng.dirichlet(np.ones(last - first + 1))[None]
+    one, raw, ahead = induction.Large(m, m.offsets, pmf), np.empty(len(m.next_state)), np.empty((1, m.n_after))
+    assert one.fourier
+    one.expect(0, rng.random(states), raw, ahead)
+    summed = [pmf[0] @ raw[x : x + len(pmf[0])] for x in range(states)]
+    np.testing.assert_allclose(ahead[0], summed, rtol=0, atol=1e-13 * np.ptp(raw))
+
+
 def test_actions_within_the_rounding_of_a_transform_tie_and_the_lowest_is_taken():
     # Action 1 leads to 5 + 2e-13, action 2 to 5 + 4e-13, action 0 to 5 - 3e-12: with a slack of 1e-12 the second ties.
     m = ucbf.System(lambda s, a: a + 0 * s, 0.0, 1, "clip", n_states=3, n_actions=3).mechanics
@@ -325,7 +338,7 @@ system = ucbf.System(lambda s, a: s + a, lambda s, a: -2.0 * a, 20, "clip", n_st
                      allowed=lambda s, a: s + a < S, disturbance_range=(-W, 0))
 world = ucbf.World(system, ucbf.Disturbance(np.full(W + 1, 1 / (W + 1)), low=-W), start=0)
 ucbf.simulate(ucbf.UCBVIf(system), world, episodes=1)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
 """
     run = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in "ab"]
     assert float(run[1].stdout) < 0.7  # the first compiles

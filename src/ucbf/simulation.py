@@ -157,18 +157,17 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
         with agent.lock:
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
         return
-    H, policy = agent.system.n_steps, np.empty((0, 0), np.int64)
+    H = agent.system.n_steps
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
         with agent.lock:
             agent.renew()
             now = agent.policy
-            if not np.array_equal(now, policy):
-                policy = checked_policy(agent.system, now)
-                follow(arena, policy, v, H - 1)
-            switched[k] = not np.array_equal(acted, policy)
-            acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, -1, states, actions)
+            switched[k] = not np.array_equal(acted, now)
+            if switched[k] or part.start + k == 0:
+                acted[...] = checked_policy(agent.system, now)
+                follow(arena, acted, v, H - 1)
+            gap[k], reward[k] = loop.episode(arena, acted, draws, k, v, -1, states, actions)
             for h in range(H):
                 agent.update(Seen(*loop.seen_at(agent.told, draws, k, h, states, actions)))
 
