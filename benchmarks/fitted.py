@@ -1,6 +1,6 @@
 """Values that are fitted, where a table would not fit: measured. One call, nothing chosen for any of the problems.
 
-python benchmarks/fitted.py [lost exact learned allowed others bounds growth] [--seed N] [--runs N]
+python benchmarks/fitted.py [lost exact learned allowed others bounds growth] [--seed N] [--runs N] [--series N,N]
 """
 
 from __future__ import annotations
@@ -102,20 +102,21 @@ def learned(options: argparse.Namespace) -> None:
             continue
         shop = lost_sales(lead_time, penalty, poisson(5))
         told = values.search(shop.large, shop.large_law(poisson(5)), chains=400, steps=500)[0]
-        away = np.empty((options.runs, 3))  # shares of what is known
-        for run in range(options.runs):
+        runs = options.series or range(options.runs)
+        away = np.empty((len(runs), 3))  # shares of what is known
+        for i, run in enumerate(runs):
             worths, note = learned_once(lead_time, penalty, told, run, options.seed)
-            away[run] = [-worth.mean / known - 1 for worth in worths]
+            away[i] = [-worth.mean / known - 1 for worth in worths]
             print(
-                f"  p {penalty} L {lead_time} run {run:>2}: {away[run, 0]:+.2%} ± {worths[0].error / known:.2%}; "
-                f"capped base-stock learned {away[run, 1]:+.2%}, told {away[run, 2]:+.2%}; {note}",
+                f"  p {penalty} L {lead_time} run {run:>2}: {away[i, 0]:+.2%} ± {worths[0].error / known:.2%}; "
+                f"capped base-stock learned {away[i, 1]:+.2%}, told {away[i, 2]:+.2%}; {note}",
                 flush=True,
             )
         behind = (away[:, :1] > away[:, 1:]).sum(axis=0)
         (mean, capped, told_mean), (worst, capped_worst, _) = away.mean(axis=0), away.max(axis=0)
         print(
             f"p {penalty:>2} L {lead_time:>2}, learned: {mean:+.2%} of {known} on average, worst {worst:+.2%}, "
-            f"{(away[:, 0] > 0.01).sum()} of {options.runs} above 1 %; capped base-stock learned {capped:+.2%}, worst "
+            f"{(away[:, 0] > 0.01).sum()} of {len(runs)} above 1 %; capped base-stock learned {capped:+.2%}, worst "
             f"{capped_worst:+.2%}, told the law {told_mean:+.2%}; behind these in {behind[0]} and {behind[1]} runs",
             flush=True,
         )
@@ -340,6 +341,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--series", type=lambda text: [int(x) for x in text.split(",")], help="of the runs, these")
     parser.add_argument("--only", type=lambda text: [[int(x) for x in one.split("-")] for one in text.split(",")])
     parser.add_argument("--system", help="of the others: network, perishable or dual_sourcing")
     options = parser.parse_args()
