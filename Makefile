@@ -69,6 +69,7 @@ quickstart: $(VENV)/.use
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	$(BIN)/python docs/links.py build/docs
 	@echo "build/docs/index.html"
 
 dist: | $(BIN)/python

@@ -1,10 +1,9 @@
 """What docs/benchmarks.md says of certificates, few switches, the model check and repair, measured.
 
-Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise. ``--quick`` for a look in a minute; the
-name of a part (certificates, repair_certificates, few_switches, model_check, repair, repair_panels,
-prior_knowledge) for that part alone.
+Worlds are the paper's (25 states, f random, W on 0..5) unless said otherwise.
 """
 
+import argparse
 import sys
 import time
 import warnings
@@ -21,7 +20,7 @@ import ucbf
 from ucbf.kernels import loop
 from ucbf.model_check import ModelWarning
 
-QUICK = "--quick" in sys.argv
+QUICK = False  # --quick
 warnings.simplefilter("ignore", ModelWarning)  # counted here
 
 
@@ -389,10 +388,24 @@ def prior_knowledge() -> None:
             print(f"  A = {A}, H = {H}: UCBVI-f {plain / base:.2f}, with the prior {helped / base:.2f}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """All parts, or those that are named."""
+    global QUICK
     parts = (certificates, repair_certificates, few_switches, model_check, repair, repair_panels, prior_knowledge)
-    asked = {name for name in sys.argv[1:] if not name.startswith("-")}
-    for part in [part for part in parts if not asked or part.__name__ in asked]:
-        begun = time.perf_counter()
-        part()
-        print(f"  ({time.perf_counter() - begun:.0f} s)", flush=True)
+    names = [part.__name__ for part in parts]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"one of {', '.join(names)}; all, if none is named")
+    parser.add_argument("--quick", action="store_true", help="a look in a minute")
+    asked = parser.parse_args()
+    for name in set(asked.parts) - set(names):
+        parser.error(f"there is no part {name!r}; the parts are {', '.join(names)}")
+    QUICK = asked.quick
+    for part in parts:
+        if not asked.parts or part.__name__ in asked.parts:
+            begun = time.perf_counter()
+            part()
+            print(f"  ({time.perf_counter() - begun:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,6 @@ if __name__ == "__main__":
     for requirement in sorted({requirement for group in groups for requirement in group}):
         if requirement.startswith("ucbf["):  # our own extras, which are among the groups
             continue
-        if not re.fullmatch(r"[\w-]+>=[\d.]+", requirement):
+        if not re.fullmatch(r"[\w-]+>=[\d.]+(b\d+)?", requirement):
             raise SystemExit(f"{requirement!r} states no lower bound; write it as name>=version")
         print(requirement.replace(">=", "=="))

@@ -1,6 +1,7 @@
 """How `make docs` builds the manual: without a network, and with every warning an error."""
 
 import io
+import re
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
@@ -64,7 +65,13 @@ class Help(SphinxDirective):
         return [nodes.literal_block(text, text, language="text")]
 
 
+def end_examples(app: Sphinx, page: str, source: list[str]) -> None:
+    """Leave out the empty line that ends what an example prints, where the block ends too."""
+    source[0] = re.sub(r"(^```python\n.*?)\n\n```$", r"\1\n```", source[0], flags=re.DOTALL | re.MULTILINE)
+
+
 def setup(app: Sphinx) -> None:
     """Tell Sphinx how formulas are written, and of the directive."""
+    app.connect("source-read", end_examples)
     app.add_directive("help", Help)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))

@@ -77,10 +77,12 @@ def draw(runs: dict[str, list[ucbf.Run]], policy: NDArray[np.int64], best_value:
         left.annotate(
             name, at, (6, 4), textcoords="offset points", color=colours[name], weight="bold", annotation_clip=False
         )
-    left.set(xscale="log", xlabel="weeks of experience", ylabel="profit missed (% of the optimum)")
+    weeks_seen = f"weeks of experience   ({len(runs['UCB-f'])} histories; band: all of them)"
+    left.set(xscale="log", xlabel=weeks_seen, ylabel="profit missed (% of the optimum)")
     left.set(xlim=(1, weeks[-1]), ylim=(0, None))
     left.xaxis.set_major_formatter("{x:g}")
-    left.set_title("Told the mechanics, the learner needs weeks, not decades", loc="left", fontsize=11)
+    found = "Told the mechanics, the learner needs weeks, not decades"
+    left.set_title(found, loc="left", fontsize=11, fontweight="bold")
     left.spines[["top", "right"]].set_visible(False)
     left.grid(axis="y", color=BACKDROP)
     left.set_axisbelow(True)

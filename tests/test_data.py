@@ -114,6 +114,7 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("date,units\n2024-01-01,3\n02/01/2024,4\n", "row 3, column 'date': '02/01/2024' is not a date like the first"),
         ("date,units\n01/02/2024,3\n02/02/2024,4\n", "row 2, column 'date': '01/02/2024' may mean %d/%m/%Y or %m/%d"),
         ("date,units\n2024-01-02,3\n2024-01-01,4\n", "row 3, column 'date': 2024-01-01 00:00:00: before the row above"),
+        ("date,units\n01-02-2024,3\n02-02-2024,4\n", "row 2, column 'date': '01-02-2024' may mean %d-%m-%Y or %m-%d"),
         ("date,units\n2024-01-01,3\n2024-01-01,4\n", "row 3, column 'date': 2024-01-01 00:00:00: the same time again"),
         ("date,units\n2024-01-01,3\n2024-01-02,4,5\n", "row 3: 3 cells, but the header has 2"),
         ("date,units\n2024-01-01,3\n", "column 'units': 1 rows; at least 2 are needed"),

@@ -59,6 +59,19 @@ def test_the_readme_is_short_and_shows_how_to_begin():
         assert needed in text
 
 
+def test_links_to_nowhere_and_what_is_loaded_from_elsewhere_are_found_in_the_built_manual(tmp_path):
+    page = '<h1 id="top">A</h1><a href="#top">x</a><a href="b.html#here">x</a><a href="https://example.org">x</a>'
+    (tmp_path / "a.html").write_text(page + '<img src="data:,"><link href="b.html">')
+    (tmp_path / "b.html").write_text('<p id="here">B</p>')
+    faults = runpy.run_path(str(ROOT / "docs" / "links.py"))["faults"]
+    assert list(faults(tmp_path)) == []
+    links = '<a href="a.html#end">x</a><a href="c.html">x</a>'
+    (tmp_path / "b.html").write_text(links + '<script src="//example.org/x.js">')
+    assert [fault.split(" links ")[-1].split(";")[0] for fault in faults(tmp_path)] == [
+        "to b.html#here", "to a.html#end", "to c.html, which is not there", "b.html loads //example.org/x.js",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_relative_links_lead_to_files(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -17,10 +18,18 @@ AS_A_TEST = "import doctest, sys; f = doctest.ELLIPSIS | doctest.NORMALIZE_WHITE
 AS_A_TEST += "sys.exit(doctest.testfile('README.md', module_relative=False, optionflags=f).failed)"
 
 
-def test_every_file_says_the_same_version():
-    assert f"version: {ucbf.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    released = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
-    assert released[0] in ("Unreleased", ucbf.__version__)
+def test_every_file_says_the_same_version_and_day():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {ucbf.__version__}\n" in citation
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    day = re.search(r"^date-released: (\d{4}-\d\d-\d\d)$", citation, flags=re.MULTILINE)[1]
+    assert next(heading for heading in headings if heading != "Unreleased") == f"{ucbf.__version__} - {day}"
+
+
+def test_the_oldest_version_of_everything_that_is_needed_is_known(capsys):
+    runpy.run_path(str(ROOT / "benchmarks" / "lowest.py"), run_name="__main__")
+    oldest = dict(line.split("==") for line in capsys.readouterr().out.splitlines())
+    assert {"numpy", "numba", "hatchling", "pytest", "ray", "sphinx"} <= set(oldest)
 
 
 def run(*command, cwd):

@@ -10,18 +10,21 @@ from matplotlib.figure import Figure
 from ucbf.advice import LEARNED, Advice, OrderAdvice
 from ucbf.figures.laws import law_panel
 from ucbf.figures.policies import policy_panel, value_panel
-from ucbf.figures.style import quiet
+from ucbf.figures.style import finding, quiet
 
 
 def advice_figure(advice: Advice) -> Figure:
     """What was learned, on one page: the policy, its values, the law beside the data, and how it did afterwards."""
-    figure = Figure(figsize=(11, 7.6), layout="constrained")
+    figure = Figure(figsize=(11, 8), layout="constrained")
     (left, right), (below, beside) = figure.subplots(2, 2)
     policy_panel(left, advice.policy, advice.last.name)
     value_panel(right, advice.plan, advice.policy)
     law_panel(below, advice)
     if advice.rewards:
         comparison_panel(beside, advice)
+        beside.set_title("How far the learned policy was ahead", loc="left", fontsize=11)
+        found = f"In the {len(advice.test)} episodes that followed the learned policy was {standing(_others(advice))}"
+        finding(figure, found)
     else:
         beside.set_axis_off()
     return figure
@@ -33,9 +36,14 @@ def standing(rows: list[dict[str, Any]]) -> str:
     return f"ahead of {ahead or 'none'} of {len(rows)} others, behind {behind or 'none'}"
 
 
+def _others(advice: Advice | OrderAdvice) -> list[dict[str, Any]]:
+    """The rows of the comparison but that of the learned policy."""
+    return [row for row in advice.comparison() if row["policy"] != LEARNED]
+
+
 def comparison_panel(ax: Axes, advice: Advice | OrderAdvice) -> None:
     """How far the learned policy was ahead of each rule, with 95 % intervals."""
-    rows = [row for row in advice.comparison() if row["policy"] != LEARNED][::-1]
+    rows = _others(advice)[::-1]
     for y, row in enumerate(rows):
         colour = "#0072B2" if row["low"] > 0 else "#D55E00" if row["high"] < 0 else "#777777"
         ax.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
