@@ -316,6 +316,20 @@ def test_episodes_that_are_drawn_in_blocks_are_those_drawn_at_once():
     np.testing.assert_array_equal(np.concatenate([block[1] for block in blocks]), drawn)
 
 
+def test_first_draws_are_kept_for_the_next_agent_and_followed_by_the_same(monkeypatch):
+    monkeypatch.setattr(ucbf.world, "DRAWN_AT_ONCE", 77)
+    world = ucbf.random_world(seed=1, lipschitz=None)  # 10 steps and a first state: 7 episodes at once
+    starts, drawn = world.draw_indices(20, 9)
+    for seed, again in ((9, False), (9, True), (8, False), (9, False)):
+        draw = world.drawing(seed, 20)
+        before = world.__dict__.get("_first_draws")
+        blocks = [draw(n) for n in (1, 12, 7)]
+        assert (world.__dict__["_first_draws"] is before) == again
+        same = np.array_equal(np.concatenate([block[0] for block in blocks]), starts)
+        same &= np.array_equal(np.concatenate([block[1] for block in blocks]), drawn)
+        assert same == (seed == 9)
+
+
 def test_steps_that_are_drawn_in_blocks_are_those_of_their_place_in_the_period():
     system = ucbf.System(lambda s, a: s + a, 0.0, None, "wrap", n_states=5, n_actions=2, period=3, discount=0.9)
     world = ucbf.World(system, ucbf.Disturbance([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5]]))

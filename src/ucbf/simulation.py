@@ -91,10 +91,10 @@ def simulate(
     pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
     seed = whole("seed", seed, 0)
     begin, draw_on = world.drawing_steps(seed)
-    draw = world.drawing(seed)
+    draw = world.drawing(seed, 0 if unending else K)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted = np.array(agent.policy)
+    acted = np.zeros((world.system.n_steps, world.system.n_states), np.int64)  # whatever: no episode was before
     v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)
