@@ -106,6 +106,17 @@ def test_a_sale_on_a_closed_day_does_not_move_the_orders_of_the_others():
     assert order(12) == order(0) < 300
 
 
+def test_the_page_says_on_which_days_nothing_is_expected():
+    rng = np.random.default_rng(4)
+    week = np.array([1.2, 1.2, 1.1, 1.1, 1.6, 0.8, 0.0])
+    days = rng.poisson(12 * week, (20, 7)).ravel().astype(float)
+    monday = np.datetime64("2024-01-01", "s")
+    series = Series(days, monday + np.arange(len(days)) * np.timedelta64(1, "D"), "demand", "shop.csv")
+    advice = learn_orders(SHOP.replace(lead_time=1), episodes(series, 7))
+    assert advice.closed == ("Sun",)
+    assert "Nothing is expected on Sun: nothing was ever asked for then." in markdown(order_sections(advice))
+
+
 def test_a_season_is_found_where_there_is_one():
     rng = np.random.default_rng(0)
     flat, week = rng.poisson(20, (30, 7)).astype(float), np.array([1, 1, 1, 1, 1, 2, 0.5])

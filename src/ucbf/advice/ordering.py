@@ -40,7 +40,8 @@ MOST_LEAD_TIME = 60  # steps
 FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
 SHRUNK = 4.0  # episodes that "no season" is worth
 CHANCE = 0.001  # that a step is open in which nothing was ever asked for, if it is said to be closed
-LEAST_FACTOR = 1e-6  # of a step that is
+LEAST_FACTOR = 1e-6  # of a step that is, before factors are scaled
+CLOSED_BELOW = 1e-4  # a factor that only a closed step has
 LEAST_AIM, MOST_AIM = -1.0, 2.0  # standard deviations that a service is aimed below or above what is asked for
 HALVINGS = 6  # of the range between them
 FIRST_PART = 0.7  # of the training episodes, to which values are fitted that are tried in the others
@@ -117,6 +118,14 @@ class OrderAdvice:
     def comparison(self) -> list[dict[str, Any]]:
         """A row for each policy: its mean reward in an episode, and how much more the learned one gets, with 95 %."""
         return compare(self.rewards)
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The steps of an episode in which nothing was ever asked for, nor is expected."""
+        if self.season is None:
+            return ()
+        names = self.learned.names or [f"step {h + 1}" for h in range(len(self.season))]
+        return tuple(name for name, factor in zip(names, self.season, strict=True) if factor < CLOSED_BELOW)
 
     @property
     def order_step(self) -> int:
