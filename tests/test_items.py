@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import pytest
 import commands
 import ucbf
 from ucbf import data
-from ucbf.cli.items import folder_names
+from ucbf.advice.judging import NOT_RULES
+from ucbf.cli.items import _learned_row, folder_names
+from ucbf.cli.learning import Learned
 
 K = 12  # weeks
 DAYS = np.datetime64("2024-01-01") + np.arange(7 * K)
@@ -115,6 +118,16 @@ def test_what_is_done_is_skipped_until_its_rows_or_parameters_change(shop, tmp_p
     assert run("--holding", 0.5, cwd=tmp_path).returncode == 0
     assert pages["4-1-pt"].read_text() != "kept"
     assert pages["B"].is_file()
+
+
+def test_the_best_simple_rule_is_a_simple_rule():
+    rows = [{"policy": name, "ahead": -1.0} for name in NOT_RULES] + [{"policy": "base-stock", "ahead": 2.0}]
+    found, told = (
+        SimpleNamespace(comparison=lambda: rows, value=5.0),
+        SimpleNamespace(rules=(), own_caveats=(), assumed=()),
+    )
+    row = _learned_row("cola", 84, Learned(found, told))
+    assert (row["best_rule"], row["learned_ahead"], row["expected_reward"]) == ("base-stock", 2, 5)
 
 
 def test_the_command_fails_only_if_every_item_does(tmp_path):

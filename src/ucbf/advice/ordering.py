@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 MOST_LEAD_TIME = 60  # steps
 FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
 SHRUNK = 4.0  # episodes that "no season" is worth
+CHANCE = 0.001  # that a step is open in which nothing was ever asked for, if it is said to be closed
+LEAST_FACTOR = 1e-6  # of a step that is
 LEAST_AIM, MOST_AIM = -1.0, 2.0  # standard deviations that a service is aimed below or above what is asked for
 HALVINGS = 6  # of the range between them
 FIRST_PART = 0.7  # of the training episodes, to which values are fitted that are tried in the others
@@ -313,12 +315,17 @@ def _season(past: Floats) -> tuple[Floats | None, tuple[float, float]]:
 
 
 def _factors(past: Floats) -> Floats:
-    """[H] the mean of every step, as a multiple of the mean of all, drawn towards 1 where episodes are few."""
+    """[H] the mean of every step, as a multiple of the mean of all, drawn towards 1 where episodes are few.
+
+    A step in which nothing was ever asked for is closed, if that would hardly be so by chance, were it like the others.
+    """
     mean = np.nanmean(past)
     if not mean > 0:
         return np.ones(past.shape[1])
-    seen = np.isfinite(past).sum(axis=0)
+    seen, sold = np.isfinite(past).sum(axis=0), (past > 0).sum(axis=0)
     raw = np.where(seen > 0, np.nansum(past, axis=0) / np.maximum(seen, 1) / mean, 1.0)
-    factors: Floats = np.maximum((seen * raw + SHRUNK) / (seen + SHRUNK), 0.02)
+    without = 1 - (sold.sum() - sold) / np.maximum(seen.sum() - seen, 1)  # of the other steps: the share
+    closed = (sold == 0) & (seen > 0) & (without**seen < CHANCE)
+    factors: Floats = np.where(closed, LEAST_FACTOR, np.maximum((seen * raw + SHRUNK) / (seen + SHRUNK), 0.02))
     scaled: Floats = factors / factors.mean()
     return scaled

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ucbf import __version__, advice, data
+from ucbf import __version__, data
 from ucbf.advice.items_page import PAGE, SUMMARY, ItemsPage, Rows, Section, items_html, items_markdown
+from ucbf.advice.judging import NOT_RULES
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Learned, Task
 from ucbf.cli.output import write
@@ -152,7 +153,7 @@ def _cells(name: str, rows: int, status: str) -> Row:
 
 def _learned_row(name: str, rows: int, learned: Learned) -> Row:
     found, told = learned
-    rules = [row for row in found.comparison() if row["policy"] not in (advice.LEARNED, advice.STILL_LEARNING)]
+    rules = [row for row in found.comparison() if row["policy"] not in NOT_RULES]
     best = {"best_rule": rules[0]["policy"], "learned_ahead": rules[0]["ahead"]} if rules else {}
     return {
         **_cells(name, rows, DONE),
