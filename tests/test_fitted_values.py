@@ -19,6 +19,7 @@ from ucbf.values.choosing import best_actions
 from ucbf.values.evaluating import Work
 from ucbf.values.pairs import Terms
 from ucbf.values.paths import Outcomes, middle, walk
+from ucbf.values.scores import Scores
 from ucbf.values.up_to import UpTo, imitated_up_to
 
 
@@ -211,6 +212,37 @@ def test_the_largest_action_is_a_bound_only_where_it_is_reached():
     free, bound = (imitated_up_to(system, s, np.minimum(1 - 0.5 * s, most)) for most in (5.0, 1.2))
     assert (free.most[0], bound.most[0]) == (5, 1.2)
     assert free(0, s) == pytest.approx(1 - 0.5 * s, abs=1e-3)
+
+
+def test_the_search_finds_what_to_fill_up_among_eight_items():
+    # Every day one item may be filled up by 6. A rule by scores is "what lasts least, if for fewer than 2 days":
+    # scores -s_i / rate_i, and -2 for none of them. It loses 2.9 a day, and filling up whatever lasts least 6.3.
+    rate, missed = np.arange(0.2, 1, 0.1), np.arange(9.0, 1, -1)
+    w = -(np.random.default_rng(0).random((100, 8)) < rate).astype(int)
+    system = ucbf.LargeSystem(
+        lambda s, a: np.minimum(s + 6 * (np.arange(8) == a[:, None]), 12), lambda s, a: np.zeros(len(s)), horizon=None,
+        boundary="clip", low=[0] * 8, high=[12] * 8, actions=np.arange(9),
+        landing=lambda z: -0.1 * np.maximum(z, 0).sum(axis=1) - np.maximum(-z, 0) @ missed,
+    )  # fmt: skip
+    law = ucbf.Disturbance(values=w)
+    rule, _ = values.search(system, law, kind="scores", chains=48, steps=100)
+    scores = np.vstack([-np.diag(1 / rate), np.zeros(8)])
+    least = Scores(system, np.array([0.0] * 8 + [-2]), scores)
+    found, usual = (values.measured(system, law, one, chains=50, steps=300) for one in (rule, least))
+    assert found.mean > usual.mean - 0.15
+
+
+def test_clipped_states_stay_whole():
+    system = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0], high=[3],
+        actions=[0, 1],
+    )  # fmt: skip
+    assert system.met(np.array([[5], [2]])).dtype == np.int64
+    half = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0], high=[2.5],
+        actions=[0, 1],
+    )  # fmt: skip
+    assert half.met(np.array([[5], [2]])).tolist() == [[2.5], [2]]
 
 
 # -- choosing ---------------------------------------------------------------------------------------

@@ -91,10 +91,10 @@ def simulate(
     pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
     seed = whole("seed", seed, 0)
     begin, draw_on = world.drawing_steps(seed)
-    draw = world.drawing(seed)
+    draw = world.drawing(seed, 0 if unending else K)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted = np.array(agent.policy)
+    acted = np.zeros((world.system.n_steps, world.system.n_states), np.int64)  # whatever: no episode was before
     v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)
@@ -157,18 +157,17 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
         with agent.lock:
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
         return
-    H, policy = agent.system.n_steps, np.empty((0, 0), np.int64)
+    H = agent.system.n_steps
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
         with agent.lock:
             agent.renew()
             now = agent.policy
-            if not np.array_equal(now, policy):
-                policy = checked_policy(agent.system, now)
-                follow(arena, policy, v, H - 1)
-            switched[k] = not np.array_equal(acted, policy)
-            acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, -1, states, actions)
+            switched[k] = not np.array_equal(acted, now)
+            if switched[k] or part.start + k == 0:
+                acted[...] = checked_policy(agent.system, now)
+                follow(arena, acted, v, H - 1)
+            gap[k], reward[k] = loop.episode(arena, acted, draws, k, v, -1, states, actions)
             for h in range(H):
                 agent.update(Seen(*loop.seen_at(agent.told, draws, k, h, states, actions)))
 

@@ -23,14 +23,14 @@ from ucbf.cli.reading import Reading
 from ucbf.cli.results import WRITTEN, refuse_inputs, remove_results, results_in
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
-from ucbf.files import digest
+from ucbf.files import ITEMS, digest
 from ucbf.following.model import NAME as MODEL
 from ucbf.following.stores import NAME as STORE
 from ucbf.reports import comma_separated
 from ucbf.wording import show_count
 
 DONE, REFUSED = "done", "refused"
-INPUTS, TABLE = "inputs.json", "items.csv"
+INPUTS, TABLE = "inputs.json", ITEMS
 LONGEST = 100  # characters of the name of a folder
 IRRELEVANT = ("out", "forecast", "config")  # flags that say where something is; what is there counts
 Row = dict[str, Any]
