@@ -16,7 +16,7 @@ from ucbf.planning import gain
 from ucbf.systems import Inventory
 from ucbf.values.ahead import Ahead
 from ucbf.values.choosing import best_actions
-from ucbf.values.evaluating import Work
+from ucbf.values.evaluating import Equations, Work
 from ucbf.values.pairs import Terms
 from ucbf.values.paths import Outcomes, middle, walk
 from ucbf.values.scores import Scores
@@ -363,11 +363,23 @@ def test_a_discounted_worth_is_that_of_the_first_state():
 def test_nothing_that_loses_to_its_base_is_returned(monkeypatch):
     system, law = lost_sales(lead_time=2)
     monkeypatch.setattr("ucbf.values.evaluating.RIDGES", (-1.0,))  # equations that are wrong
+    monkeypatch.setattr(Work, "far_ahead", Work.begun)  # and nothing without them
     with pytest.warns(values.FitWarning, match="the base is returned"):
         found = values.policy_iteration(system, law, samples=100, rounds=1, paths=8)
     assert found.is_base
     assert found.worth == found.base_worth
     assert -found.worth.mean < 4.75  # a capped base-stock costs 4.64 at best
+
+
+def test_where_a_fit_misleads_a_long_look_ahead_is_taken(monkeypatch):
+    system, law = lost_sales(lead_time=2)
+    base = UpTo(system, np.array([20.0, 0]), np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([15.0, 0]), np.zeros(2))
+    monkeypatch.setattr(Equations, "solved", lambda self: np.full(self.left.shape[1] - 1, 50.0))
+    monkeypatch.setattr("ucbf.values.iteration.REBASED", 0)
+    found = values.policy_iteration(system, law, base=base, samples=100, rounds=1, paths=64)
+    assert not found.is_base
+    assert found.steps_ahead == 40
+    assert found.worth.mean > found.base_worth.mean
 
 
 @pytest.mark.slow
