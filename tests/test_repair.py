@@ -420,6 +420,18 @@ def test_an_exact_f_that_is_said_to_be_off_is_believed_soon(n_actions, most):
     assert repaired < most * known  # it was three and six times that
 
 
+def test_ucb_f_counts_disturbances_from_f_as_told_where_it_believes_that():
+    # Here the offsets come to have -1 in common, and disturbances 1 more, while f as told is believed. Averages of
+    # disturbances that were counted from f - 1 would be read at f.
+    world = ucbf.random_world(25, 2, 5, seed=5869106955035002910)
+    agent = ucbf.UCBf(world.system.replace(model_error=4), estimator="OffsetPosterior")
+    gap = ucbf.simulate(agent, world, 600, seed=6836746895823231952).gap
+    m = agent.learner.model
+    assert m.exact[0] > 0.9
+    assert (m.posterior.argmax(axis=1) == 2 * m.half - 1).mean() > 0.5
+    assert gap[300:].max() < 0.01  # it was 0.025
+
+
 def test_repair_in_a_clipped_warehouse_with_measured_demand():
     def stock(gain, zeta):
         return ucbf.System(
