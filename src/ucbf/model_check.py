@@ -39,6 +39,7 @@ from ucbf.system import System
 
 LEAST, LEAST_FOR_SPREAD = 20, 100  # deviations, for a mean of them, or of their squares, to be about normal
 LEAST_OF_STEP, LEAST_FREEDOM = 3, 8  # residuals of a step before and after, and together less 2, to compare it
+ACCUSED = 0.001  # the chance, about, with which a right model may be warned of, and is then not certified
 LATELY = "the latest residuals"
 
 

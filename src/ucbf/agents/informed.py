@@ -16,14 +16,13 @@ from ucbf.credible import gaps_drawn
 from ucbf.kernels import loop, watch
 from ucbf.kernels.seen import Seen
 from ucbf.limits import copy_into
-from ucbf.model_check import ModelCheck, ModelWarning, check_model
+from ucbf.model_check import ACCUSED, ModelCheck, ModelWarning, check_model
 from ucbf.models import Exact, Model, make_estimator
 from ucbf.named import of_prefix, with_prefix
 from ucbf.system import System
 from ucbf.units import following
 
 RENEWALS = ("episode", "few")
-REJECTED = 1e-6  # the chance with which a right model may seem so contradicted that nothing is certified of it
 CHECK_EVERY = 10  # episodes that are observed step by step; from 200 on 20, from 400 on 40, and so on
 
 
@@ -204,17 +203,25 @@ class InformedAgent(CompiledAgent):
         if ModelWarning in self._warned:
             return
         found = self.model_check()
-        if found.drifts:
-            remedy = "what it learned no longer holds: begin anew, with a new agent and a warm_start from recent data"
-        else:
-            remedy = "its policy may stay wrong: correct f, or declare a larger model_error"
         if not found.ok:
+            holds = "what it learned no longer holds" if found.drifts else "its policy may stay wrong"
             self._warn(
                 ModelWarning,
-                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but {remedy}; "
-                "see agent.model_check()",
+                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but {holds}, "
+                f"and nothing is certified: {self._remedy(found)}; see agent.model_check()",
                 stacklevel=3,
             )
+
+    def _remedy(self, found: ModelCheck) -> str:
+        """What to do about a model that the check rejects."""
+        if found.drifts:
+            remedy = "begin anew, with a new agent and a warm_start from recent data"
+        elif self.system.space.is_line:
+            remedy = "correct f, give the state what W depends on, or declare a larger model_error"
+        else:  # where model_error cannot be declared
+            remedy = "correct f, or give the state what W depends on"
+        pooled = self.learner.watch.steps.shape[1] < self.system.n_steps
+        return remedy + ("; if W differs between steps, drop stationary=True" if pooled else "")
 
     def _meet_outside(self, message: str) -> None:
         self.learner.watch.unused[watch.OUTSIDE] += 1
@@ -239,11 +246,10 @@ class InformedAgent(CompiledAgent):
                 f"{outside} residuals were outside the declared range and left out, so that nothing can be certified; "
                 "correct f, or declare a wider disturbance_range"
             )
-        found = self.model_check(REJECTED)
+        found = self.model_check()
         if not found.ok:
             raise ValueError(
-                f"what was seen contradicts the model, so that nothing can be certified: {found}; correct f, or "
-                "declare a larger model_error"
+                f"what was seen contradicts the model, so that nothing can be certified: {found}; {self._remedy(found)}"
             )
 
     # -- what it knows ----------------------------------------------------------------------------
@@ -344,7 +350,7 @@ class InformedAgent(CompiledAgent):
         gaps = gaps_drawn(system, self.counted(), self.policy, weights, draws, seed)
         return float(np.quantile(gaps, 1 - p, method="higher"))
 
-    def model_check(self, p: float = 0.001) -> ModelCheck:
+    def model_check(self, p: float = ACCUSED) -> ModelCheck:
         """Whether the residuals bear out what the agent was told: :mod:`ucbf.model_check`.
 
         Parameters
