@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from ucbf.agents.base import Agent
 from ucbf.certificates import Certificate
 from ucbf.checks import length_of, real, whole
 from ucbf.coupling import looks
+from ucbf.errors import warn
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
@@ -43,9 +43,9 @@ def simulate(
     """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
 
     All first states and disturbances are drawn from ``seed`` before the first episode, so that every agent
-    meets the same ones. Where a clipped boundary hides a disturbance the agent is shown it, as ``info`` of the
-    Gymnasium view does, unless ``censored``. Now and then an agent that is told f is asked whether its model holds,
-    and warns if not.
+    meets the same ones. Where a clipped boundary
+    hides a disturbance the agent is shown it, as ``info`` of the Gymnasium view does, unless ``censored``. Now and then
+    an agent that is told f is asked whether its model holds, and warns if not.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def _check_told(told: System, world: World) -> None:
         raise ValueError("the agent and the world do not allow the same actions; build both from one system")
     paid = [(s.reward, s.terminal, s.discount, _landing_within(s, true, told)) for s in (told, true)]
     if not all(_alike(mine, theirs) for mine, theirs in zip(*paid, strict=True)):
-        warnings.warn("the agent was told other rewards or another discount than the world's", stacklevel=3)
+        warn("the agent was told other rewards or another discount than the world's")
     if told.disturbance_range is not None:
         _check_residuals(told, world)
 

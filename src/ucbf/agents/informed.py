@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from ucbf.agents.base import CensoredWarning, CompiledAgent
 from ucbf.certificates import FORMS, Certificate, Evidence, certify, checked_start
 from ucbf.checks import integers, numbers, one_of, real, whole
 from ucbf.credible import gaps_drawn
+from ucbf.errors import warn
 from ucbf.kernels import loop, watch
 from ucbf.kernels.seen import Seen
 from ucbf.limits import copy_into
@@ -184,11 +184,10 @@ class InformedAgent(CompiledAgent):
                 "boundary hides; elsewhere what it says of W is not used: let W be measured"
             )
         if not self.reads_censored:
-            warnings.warn(
+            warn(
                 f"{self.name} takes a W that a boundary hides for the nearest that explains it, which biases what it "
                 "learns; UCBVI-f does not",
                 CensoredWarning,
-                stacklevel=4,
             )
         return True
 
@@ -197,6 +196,11 @@ class InformedAgent(CompiledAgent):
             return False
         seen = int(self.learner.watch.steps[0, -1, watch.SEEN])
         return seen % (CHECK_EVERY << max(0, (seen // (10 * CHECK_EVERY)).bit_length() - 1)) == 0
+
+    @property
+    def hidden_disturbances(self) -> int:
+        """How many disturbances an edge hid from it."""
+        return int(self.learner.watch.unused[watch.CENSORED])
 
     def warn_if_contradicted(self) -> None:
         """Warn, once, if the residuals contradict the model."""
@@ -209,7 +213,6 @@ class InformedAgent(CompiledAgent):
                 ModelWarning,
                 f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but {holds}, "
                 f"and nothing is certified: {self._remedy(found)}; see agent.model_check()",
-                stacklevel=3,
             )
 
     def _remedy(self, found: ModelCheck) -> str:
@@ -225,7 +228,7 @@ class InformedAgent(CompiledAgent):
 
     def _meet_outside(self, message: str) -> None:
         self.learner.watch.unused[watch.OUTSIDE] += 1
-        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions", stacklevel=3)
+        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions")
 
     def _meet_censored(self, message: str) -> None:
         self.learner.watch.unused[watch.CENSORED] += 1
