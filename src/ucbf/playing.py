@@ -243,6 +243,10 @@ def train(
 
     Parameters
     ----------
+    seed
+        That of the environment's first reset; None: whatever it draws. An agent that goes on needs another one: with
+        the one that it had the environment may draw the same disturbances again, which it would count twice, and no
+        certificate would hold.
     episodes, steps
         How long: episodes, or where the system has no end, steps. The run then has an entry for each step: what it
         paid. Where the environment is cut off (``truncated``), it is reset, and the period begins again.

@@ -14,6 +14,7 @@ from ucbf.certificates import Certificate
 from ucbf.checks import length_of, real, whole
 from ucbf.coupling import looks
 from ucbf.errors import warn
+from ucbf.files import digest
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
@@ -43,7 +44,8 @@ def simulate(
     """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
 
     All first states and disturbances are drawn from ``seed`` before the first episode, so that every agent
-    meets the same ones. Where a clipped boundary
+    meets the same ones. An agent that goes on needs another seed: with one that it had before it meets the same
+    disturbances again and counts them twice, so that no certificate holds; that is warned of. Where a clipped boundary
     hides a disturbance the agent is shown it, as ``info`` of the Gymnasium view does, unless ``censored``. Now and then
     an agent that is told f is asked whether its model holds, and warns if not.
 
@@ -87,6 +89,7 @@ def simulate(
     stops = _stops(agent, world, K, stop_when)
     pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
     seed = whole("seed", seed, 0)
+    _warn_if_met(agent, world, seed)
     begin, draw_on = world.drawing_steps(seed)
     draw = world.drawing(seed)
     arena = arena_of(world.system, world.law, world.start, world.best)
@@ -124,6 +127,18 @@ def simulate(
         if progress is not None:
             progress(done, K)
     return Run(reward[:done], gap[:done], switched[:done], by_step=unending)
+
+
+def _warn_if_met(agent: Agent, world: World, seed: int) -> None:
+    """Warn if an agent that learns has met these disturbances before; remember them."""
+    law = world.law
+    drawn = digest(b"".join(np.asarray(part).tobytes() for part in (seed, world.start, law.pmf, law.values)))
+    if drawn in agent.met and (agent.uses_residual or agent.learns_what_is_paid):
+        warn(
+            f"the agent has met the disturbances of seed {seed} in this world before, and counts them again, so that "
+            "no certificate holds; pass another seed, or begin with a new agent"
+        )
+    agent.met.add(drawn)
 
 
 class Played(NamedTuple):

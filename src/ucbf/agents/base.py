@@ -80,6 +80,7 @@ class Agent(HasState, ABC):
         self.units = units_of(system)
         self.told = in_units(system.mechanics, self.units)
         self._warned: set[type] = set()
+        self.met: set[str] = set()  # which disturbances were drawn for it, by digests of their laws and seeds
         self.lock = Lock()
 
     def __repr__(self) -> str:
