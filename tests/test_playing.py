@@ -495,16 +495,18 @@ def test_the_check_says_what_it_tested():
     rng = np.random.default_rng(0)
     for k in range(300):
         agent.observe(k % 6, 10, 2, 14 - int(rng.integers(4)))
+    for k in range(19):  # one less than it takes
+        agent.observe(k % 6, 12, 0, 12 - int(rng.integers(4)))
     said = str(agent.model_check())
     assert said == (
-        "nothing in 300 residuals speaks against the model; tested were 1 of 3 actions, in 1 of 21 states, and "
+        "nothing in 319 residuals speaks against the model; tested were 1 of 3 actions, in 1 of 21 states, and "
         "elsewhere a certificate rests on f as it is stated"
     )
     for k in range(21 * 3 * 30):
         s, a = k // 3 % 21, k % 3
         w = -int(rng.integers(4))
         agent.observe(k % 6, s, a, min(max(s + 2 * a + w, 0), 20), disturbance=w)
-    assert str(agent.model_check()) == "nothing in 2190 residuals speaks against the model"
+    assert str(agent.model_check()) == "nothing in 2209 residuals speaks against the model"
 
 
 def test_what_cannot_be_has_no_number_of_standard_errors():

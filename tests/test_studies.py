@@ -260,9 +260,9 @@ def test_a_rerun_computes_only_what_is_missing(tmp_path, small, one_world_a_shar
     assert run_study(small, tmp_path) == (0, 32, [])
 
 
-def test_how_large_shards_are_by_hand(monkeypatch):
-    # A world's runs: UCB-f 1,000 episodes of 3 us + 2 ns for each of 4 · 10 · 5 entries, 3.4 ms; repaired 100 ns for
-    # each, 23 ms; in Python 50 us for each of 4 steps, 200 ms. Of 0.23 s: six worlds make 1.5 s.
+def test_how_large_shards_are_by_hand():
+    # A world's runs: UCB-f 1,000 episodes of 3 us + 2 ns for each of 4 · 10 · 5 entries, 3.4 ms; repaired 50 ns for
+    # each, 13 ms; in Python 50 us for each of 4 steps, 200 ms. Of 0.216 s: six worlds make 1.3 s, and seven 1.51.
     world = {"n_states": 10, "n_actions": 5, "horizon": 4}
     told = {"name": "UCB-f", "model_error": 2}
     repaired = {**told, "estimator": "OffsetPosterior", "label": "repaired"}
@@ -273,7 +273,7 @@ def test_how_large_shards_are_by_hand(monkeypatch):
         list(range(6, 12)),
         list(range(12, 15)),
     ]
-    # Ten times as long: 2.26 s a world, of which what is in Python takes 2 s and stays alone.
+    # Ten times as long: 2.16 s a world, of which what is in Python takes 2 s and stays alone.
     tasks = tasks_of(make_study({**content, "episodes": 10_000, "worlds": 2}))
     assert [[(run.world, run.agent, "estimator" in run.agent_params) for run in task.runs] for task in tasks] == [
         [(0, "UCB-f", False), (0, "UCB-f", True)],

@@ -24,7 +24,7 @@ SECONDS_PER_SHARD = 1.5  # about: what is lost when a worker is killed
 MOST_WORLDS_PER_SHARD = 10
 # About how long agents take in Python for a step, compiled for an episode and for each entry of f, and where these
 # repair f. Measured once: what a shard holds must not depend on the machine.
-STEP, EPISODE, ENTRY, ENTRY_REPAIRED = 5e-5, 3e-6, 2e-9, 1e-7
+STEP, EPISODE, ENTRY, ENTRY_REPAIRED = 5e-5, 3e-6, 2e-9, 5e-8
 
 Progress = Callable[[int, int], object]
 
