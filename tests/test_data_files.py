@@ -182,8 +182,9 @@ def test_rows_are_counted_by_the_lines_of_the_file(tmp_path, text, row):
         ("t,x\n0000-01-01,3\n0000-01-02,4\n", "row 2, column 't': '0000-01-01' is not a date"),
         ("t,x\n2024-01-01,3\n2024-01-02 00:00:00.5,4\n", "row 3, column 't': '2024-01-02 00:00:00.5' is not a date"),
         ("t,x\n2024-01-01 24:00,3\n2024-01-02 24:00,4\n", "row 2, column 't': '2024-01-01 24:00' is not a date"),
-        ("t,x\n2024-01-01,3\n\n2024-01-02\n", "row 4: 1 cells, but the header has 2; does ',' separate them"),
-        ('t,x\n2024-01-01,"3\n2024-01-02,4\n', "1 rows|is not a number"),
+        ("t,x\n2024-01-01,3\n\n2024-01-02\n", r"row 4: 1 cells, but the header has 2; does ',' separate them\?"),
+        ("Sales\nt,x\n2024-01-01,3\n", r"row 2: 2 cells, but the header has 1; .* is row 1 a title, to be taken out\?"),
+        ('t,x\n2024-01-01,"3\n2024-01-02,4\n', "row 2: a quote that is not closed"),
         (b"t,x\n2024-01-01,3\n2024-01-02,\xff\n", "is not text in UTF-8"),
     ],
 )
@@ -192,13 +193,56 @@ def test_odd_cells_are_refused_by_row(tmp_path, text, message):
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize("quoted", ['"', '"a\nb"', ' "'])
+def test_a_quote_that_is_not_closed_does_not_swallow_the_rows_below(tmp_path, quoted):
+    # the first one swallows all rows below it, the second is closed, and the third begins no cell
+    text = f"t,x,note\n2024-01-01,3,\n2024-01-02,4,{quoted}\n2024-01-03,5,\n"
+    if quoted == '"':
+        with pytest.raises(UserError, match=r"x.csv, row 3: a quote that is not closed; close it, or take it out"):
+            read(tmp_path, text)
+    else:
+        assert read(tmp_path, text).values.tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize(("begin", "between"), [("sep=;\n", ";"), ("\ufeffsep=,\r\n", ","), ("\nSEP=|\n\n", "|")])
+def test_a_first_line_may_say_what_separates_the_cells(tmp_path, begin, between):
+    series = read(tmp_path, begin + f"t{between}x\n2024-01-01{between}3\n2024-01-02{between}4\n")
+    assert (series.name, series.values.tolist(), str(series.times[1])) == ("x", [3, 4], "2024-01-02T00:00:00")
+    assert series.rows.tolist() == [n + 3 + 2 * begin.startswith("\n") for n in (0, 1)]
+
+
+def test_which_column_has_the_dates_is_said_where_several_do(tmp_path):
+    text = "ordered,shipped,x\n2024-01-01,2024-01-03,3\n2024-01-02,2024-01-05,4\n"
+    assert read(tmp_path, text).notes == (
+        "Dates are those of column 'ordered'; 'shipped' has dates too (time, --time).",
+    )
+    (tmp_path / "x.csv").write_text(text)
+    asked = data.read_series(tmp_path / "x.csv", time="ordered")
+    assert asked.notes == ()
+
+
+def test_a_table_with_a_column_for_each_day_is_refused_in_a_line_that_can_be_read(tmp_path):
+    names = ",".join(f"day {i}" for i in range(500))
+    with pytest.raises(UserError, match="which column.*'day 19' and 480 more; say which") as refused:
+        read(tmp_path, f"{names}\n{','.join('5' * 500)}\n{','.join('6' * 500)}\n")
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 0, 1, 2), (0, 0, 1, 1, 2, 2)])
+def test_dates_that_come_for_every_item_ask_for_the_column_of_items(tmp_path, order):
+    rows = "".join(f"2024-01-0{day + 1},a,3\n" for day in order)
+    with pytest.raises(UserError, match=r"sort the rows, one for each time; many items in one file\? .*\(--item\)"):
+        read(tmp_path, "t,sku,x\n" + rows)
+
+
+@pytest.mark.parametrize("between", [";", "\t"])
 @pytest.mark.parametrize("cells", [("950", "1.500", "999"), ("1.500", "2.300", "-1.000"), ("12000", "12.000", "1")])
-def test_points_that_may_separate_thousands_are_refused_beside_semicolons(tmp_path, cells):
+def test_points_that_may_separate_thousands_are_refused_beside_semicolons_and_tabs(tmp_path, cells, between):
     row, cell = next((i + 2, cell) for i, cell in enumerate(cells) if "." in cell)
     with pytest.raises(
         UserError, match=f"row {row}, column 'x': {cell} may mean {cell.replace('.', '')}, .*as {cell}0"
     ):
-        read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells))
+        read(tmp_path, f"x{between}y\n" + "".join(f"{each}{between}a\n" for each in cells))
     assert read(tmp_path, "x,y\n" + "".join(f"{each},a\n" for each in cells)).values.tolist() == list(map(float, cells))
 
 

@@ -237,6 +237,30 @@ def test_over_all_that_may_be_seen_the_mean_is_at_most_1(seed):
         assert means.max() <= 1 + 1e-9
 
 
+@pytest.mark.parametrize(("discount", "horizon"), [(0.1, 320), (0.5, 1100)])
+def test_where_a_discount_to_the_power_of_all_steps_is_no_number(discount, horizon):
+    # γ^-319 is more than a number may be: the bound was not a number, and the gap of a certificate neither.
+    reward = np.random.default_rng(0).random((2, 2))
+    system = ucbf.System(lambda s, a: a + 0 * s, reward, horizon, "wrap", discount=discount, n_states=2, n_actions=2,
+                         disturbance_range=(0, 1))  # fmt: skip
+    agent = ucbf.UCBVIf(system)
+    agent.warm_start(np.random.default_rng(1).integers(0, 2, (50, horizon)))
+    found = agent.certificate(form="evalue")
+    assert found.form == "evalue"
+    law = ucbf.Disturbance(np.full((1, 2), 0.5))
+    missed = ucbf.optimal(ucbf.World(system, law)).v[0] - ucbf.evaluate(ucbf.World(system, law), agent.policy)[0]
+    assert (missed <= found.gap).all()
+    assert np.isfinite(found.gap).all()
+
+
+def test_where_all_returns_are_alike_nothing_is_missed():
+    agent = ucbf.UCBVIf(ucbf.System(lambda s, a: a + 0 * s, 5.0, 3, "wrap", n_states=2, n_actions=2,
+                                    disturbance_range=(0, 1)))  # fmt: skip
+    agent.warm_start(np.zeros((20, 3), int))
+    for form in ("best", "evalue"):
+        assert agent.certificate(form=form).gap.tolist() == [0, 0]
+
+
 def test_averages_are_bounded_more_narrowly_than_each_state():
     world = ucbf.random_world(8, 3, 3, 3, None, seed=2)
     agent = ucbf.UCBVIf(world.system.replace(disturbance_range=(0, 3)))

@@ -16,9 +16,10 @@ from ucbf.planning import gain
 from ucbf.systems import Inventory
 from ucbf.values.ahead import Ahead
 from ucbf.values.choosing import best_actions
-from ucbf.values.evaluating import Work
+from ucbf.values.evaluating import Equations, Work
 from ucbf.values.pairs import Terms
 from ucbf.values.paths import Outcomes, middle, walk
+from ucbf.values.scores import Scores
 from ucbf.values.up_to import UpTo, imitated_up_to
 
 
@@ -74,6 +75,14 @@ def test_a_large_system_says_what_is_wrong():
         ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, **one)
     with pytest.raises(ValueError, match="boundary as a function"):
         ucbf.LargeSystem(lambda s, a: s[:, :1], lambda s, a: a, actions=[0, 1], **one)
+    with pytest.raises(ValueError, match=r"boundary gives shape \(8,\)"):
+        ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, actions=[0, 1], **{**one, "boundary": lambda z: z[:, 0]})
+    with pytest.raises(TypeError, match="f failed when it was called with arrays of shape .*rows at once"):
+        ucbf.LargeSystem(lambda s, a: s[:, 9], lambda s, a: a, actions=[0, 1], **one)
+    with pytest.raises(ValueError, match=r"disturbance_range is 5; give \(low, high\)"):
+        ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, actions=[0, 1], disturbance_range=5, **one)
+    with pytest.raises(ValueError, match="give one number for each axis of the states"):
+        ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, actions=[0, 1], **{**one, "low": [], "high": []})
     strict = ucbf.LargeSystem(lambda s, a: s, lambda s, a: a, actions=[0, 1], **{**one, "boundary": "strict"})
     with pytest.raises(ValueError, match="outside"):
         strict.met(np.array([[4, 0]]))
@@ -146,6 +155,7 @@ def _first(system, s, a, w):
 
 def test_disturbances_around_states_are_weighed_rightly():
     system, _ = lost_sales()
+    system.disturbance_range = None
     pmf = stats.geom(0.15).pmf(np.arange(1, 60))
     law = ucbf.Disturbance(pmf / pmf.sum(), low=-58)
     outcomes = Outcomes(system, law)
@@ -202,6 +212,37 @@ def test_the_largest_action_is_a_bound_only_where_it_is_reached():
     free, bound = (imitated_up_to(system, s, np.minimum(1 - 0.5 * s, most)) for most in (5.0, 1.2))
     assert (free.most[0], bound.most[0]) == (5, 1.2)
     assert free(0, s) == pytest.approx(1 - 0.5 * s, abs=1e-3)
+
+
+def test_the_search_finds_what_to_fill_up_among_eight_items():
+    # Every day one item may be filled up by 6. A rule by scores is "what lasts least, if for fewer than 2 days":
+    # scores -s_i / rate_i, and -2 for none of them. It loses 2.9 a day, and filling up whatever lasts least 6.3.
+    rate, missed = np.arange(0.2, 1, 0.1), np.arange(9.0, 1, -1)
+    w = -(np.random.default_rng(0).random((100, 8)) < rate).astype(int)
+    system = ucbf.LargeSystem(
+        lambda s, a: np.minimum(s + 6 * (np.arange(8) == a[:, None]), 12), lambda s, a: np.zeros(len(s)), horizon=None,
+        boundary="clip", low=[0] * 8, high=[12] * 8, actions=np.arange(9),
+        landing=lambda z: -0.1 * np.maximum(z, 0).sum(axis=1) - np.maximum(-z, 0) @ missed,
+    )  # fmt: skip
+    law = ucbf.Disturbance(values=w)
+    rule, _ = values.search(system, law, kind="scores", chains=48, steps=100)
+    scores = np.vstack([-np.diag(1 / rate), np.zeros(8)])
+    least = Scores(system, np.array([0.0] * 8 + [-2]), scores)
+    found, usual = (values.measured(system, law, one, chains=50, steps=300) for one in (rule, least))
+    assert found.mean > usual.mean - 0.15
+
+
+def test_clipped_states_stay_whole():
+    system = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0], high=[3],
+        actions=[0, 1],
+    )  # fmt: skip
+    assert system.met(np.array([[5], [2]])).dtype == np.int64
+    half = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0], high=[2.5],
+        actions=[0, 1],
+    )  # fmt: skip
+    assert half.met(np.array([[5], [2]])).tolist() == [[2.5], [2]]
 
 
 # -- choosing ---------------------------------------------------------------------------------------
@@ -322,11 +363,23 @@ def test_a_discounted_worth_is_that_of_the_first_state():
 def test_nothing_that_loses_to_its_base_is_returned(monkeypatch):
     system, law = lost_sales(lead_time=2)
     monkeypatch.setattr("ucbf.values.evaluating.RIDGES", (-1.0,))  # equations that are wrong
+    monkeypatch.setattr(Work, "far_ahead", Work.begun)  # and nothing without them
     with pytest.warns(values.FitWarning, match="the base is returned"):
         found = values.policy_iteration(system, law, samples=100, rounds=1, paths=8)
     assert found.is_base
     assert found.worth == found.base_worth
     assert -found.worth.mean < 4.75  # a capped base-stock costs 4.64 at best
+
+
+def test_where_a_fit_misleads_a_long_look_ahead_is_taken(monkeypatch):
+    system, law = lost_sales(lead_time=2)
+    base = UpTo(system, np.array([20.0, 0]), np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([15.0, 0]), np.zeros(2))
+    monkeypatch.setattr(Equations, "solved", lambda self: np.full(self.left.shape[1] - 1, 50.0))
+    monkeypatch.setattr("ucbf.values.iteration.REBASED", 0)
+    found = values.policy_iteration(system, law, base=base, samples=100, rounds=1, paths=64)
+    assert not found.is_base
+    assert found.steps_ahead == 40
+    assert found.worth.mean > found.base_worth.mean
 
 
 @pytest.mark.slow
@@ -403,12 +456,14 @@ def test_paths_go_on_until_what_is_earned_moves_no_more():
 
     for step, reached in ((1000, 1000), (1, 1000), (0, 0)):
         system = walking(step)
-        work = Work(system, Outcomes(system, ucbf.Disturbance([1.0])), np.random.default_rng(0), None, 100)
+        work = Work(system, Outcomes(system, ucbf.Disturbance([1.0])), np.random.default_rng(0), np.array([0]), 100)
         work.begin(idle)
         assert (work.first[::10] == 0).all()  # some begin anew
         assert (np.delete(work.first, np.arange(0, 50, 10), axis=0) == reached).all()
     calls = []
-    work = Work(walking(500), Outcomes(walking(500), ucbf.Disturbance([1.0])), np.random.default_rng(0), None, 100)
+    work = Work(
+        walking(500), Outcomes(walking(500), ucbf.Disturbance([1.0])), np.random.default_rng(0), np.array([0]), 100
+    )
     work._settled(work.first, lambda h, s: calls.append(0) or idle(h, s), 40)
     assert len(calls) == 40  # what moves in the first steps only has settled
 
@@ -416,7 +471,7 @@ def test_paths_go_on_until_what_is_earned_moves_no_more():
 def test_rules_are_judged_on_the_same_disturbances():
     system, law = lost_sales(lead_time=2)
     base = values.search(system, law)[0]
-    work = Work(system, Outcomes(system, law), np.random.default_rng(0), None, 200)
+    work = Work(system, Outcomes(system, law), np.random.default_rng(0), np.array([0, 0]), 200)
     q = work.begun(base, 16)
     there = work.visited(base, 7)
     one, again, other = (work.judge(base, q, work.visited(base, seed), seed) for seed in (7, 7, 8))
@@ -439,6 +494,59 @@ def test_ends_and_no_ends_are_told_apart():
     with pytest.raises(ValueError, match="one for each"):
         Outcomes(endless, ucbf.Disturbance(values=[[1, 2, 3, 4, 5, 6]]))
     assert middle(endless, 2).tolist() == [[0, 0], [0, 0]]
+
+
+QUICK = {"samples": 100, "rounds": 1, "paths": 4}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rounds": 0}, "rounds is 0; it must be 1 or more"),
+        ({"paths": 0}, "paths is 0; it must be 1 or more"),
+        ({"samples": 10}, "samples is 10; it must be 100 or more"),
+        ({"seed": -1}, "seed is -1; it must be 0 or more"),
+        ({"start": [1]}, r"start has shape \(1,\); give one state: \[2\]"),
+        ({"start": [1, 99]}, "start has .*99.*outside .*; give states of the system"),
+        ({"start": [1, 0.5]}, "0.5; every entry must be a whole number"),
+        ({"base": 3}, "base is 3; give a rule"),
+        ({"base": lambda s: s}, "base failed when it was called with step 0 and states of shape"),
+        ({"base": lambda h, s: np.zeros(len(s))}, "base gives shape .*; it must be .* a row for each state"),
+        ({"base": lambda h, s: np.full((len(s), 2), 99)}, r"base takes action \[99 99\] in state .* not exist there"),
+    ],
+)
+def test_what_is_wrong_with_a_fit_is_said_before_any_work(options, said, monkeypatch):
+    monkeypatch.setattr("ucbf.values.iteration.Work.begun", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr("ucbf.values.iteration.simple_rule", lambda *_: pytest.fail("work was done"))
+    with pytest.raises((ValueError, TypeError), match=said):
+        values.policy_iteration(*lost_sales(), **{**QUICK, **options})
+
+
+def test_what_else_is_wrong_is_said_before_any_work():
+    system, law = lost_sales()
+    demand = ucbf.Disturbance([0.5, 0.5])  # and W is minus the demand
+    with pytest.raises(ValueError, match=r"law gives W = \[1 0 0\], outside the declared .*large_law"):
+        values.policy_iteration(system, demand, **QUICK)
+    with pytest.raises(TypeError, match="LargeSystem"):
+        values.policy_iteration(Inventory().system, law)
+    with pytest.raises(TypeError, match="LargeSystem"):
+        values.search(Inventory().system, law)
+    with pytest.raises(ValueError, match="chains is 0; it must be 1 or more"):
+        values.search(system, law, chains=0)
+    with pytest.raises(ValueError, match="chains is 1; it must be 2 or more"):
+        values.measured(system, law, lambda h, s: s, chains=1)
+    stock, demand = puterman()
+    for options, said in (
+        ({"fit": "hats"}, "fit is 'hats'; give values.Hats"),
+        ({"states": [1, 2]}, r"states has shape \(2,\); give \[N, 1\]"),
+        ({"states": [[5]]}, "outside"),
+        ({"fit": values.Linear(lambda x: np.zeros(3))}, r"features gives shape \(3,\)"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=said):
+            values.backward_induction(stock, demand, **options)
+    for made, options in ((values.Nearest, [0]), (values.Hats, [0]), (values.Hats, [[3, -1]]), (values.Linear, [3])):
+        with pytest.raises((ValueError, TypeError), match="must be 1 or more|give a function"):
+            made(*options)
 
 
 # -- an agent ---------------------------------------------------------------------------------------
@@ -489,6 +597,13 @@ def test_an_agent_fits_when_due_and_goes_on_as_it_was_saved(tmp_path):
     assert np.array_equal(agent.rule(0, s), again.rule(0, s))
     with pytest.raises(ValueError, match="disturbance_range"):
         ucbf.load(tmp_path / "agent.npz", system=lost_sales()[0])
+    with pytest.raises(ValueError, match="another landing; state the system as it was"):
+        ucbf.load(tmp_path / "agent.npz", system=shop.replace(penalty=8).large)
+    with pytest.raises(ValueError, match=r"state it again: load\(path, system="):
+        ucbf.load(tmp_path / "agent.npz")
+    told = ucbf.UCBVIf(shop.large, values={**OPTIONS, "base": lambda h, s: s})
+    with pytest.raises(TypeError, match="base of values is .*cannot be saved"):
+        told.save(tmp_path / "agent.npz")
 
 
 def test_an_agent_that_fits_says_what_it_needs():
@@ -498,14 +613,49 @@ def test_an_agent_that_fits_says_what_it_needs():
         ucbf.UCBVIf(small_shop().large, values=3)
     with pytest.raises(ValueError, match="disturbance_range"):
         ucbf.UCBVIf(puterman()[0])
+    with pytest.raises(ValueError, match="unknown option of values 'sampels'; did you mean 'samples'"):
+        ucbf.UCBVIf(small_shop().large, values={"sampels": 100})
+    agent = ucbf.UCBVIf(small_shop().large, values=OPTIONS)
+    for asked, said in (
+        (lambda: agent.act(-1, [0, 0]), "h is -1"),
+        (lambda: agent.act(0, [0]), r"s has shape \(1,\); give one state"),
+        (lambda: agent.observe(0, [0, 0], [9, 0], [0, 9]), r"a is \[9, 0\] in state \[0 0\]; give an action"),
+        (lambda: agent.observe(0, [0, 0], [1, 0], [0]), "next_s has shape"),
+        (lambda: agent.observe(0, [0, 0], [1, 0], [0, 1], disturbance=-1), r"give \[3\]"),
+        (lambda: agent.warm_start([1, 2]), r"disturbances has shape \(2,\); give \[K, 3\]"),
+        (lambda: agent.warm_start([[5, 0, 0]]), r"explains disturbance \[5"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            asked()
+    assert agent.steps == 0
+    with pytest.raises(TypeError, match=r"use ucbf\.simulate_large"):
+        ucbf.simulate(agent, small_shop().world(), steps=5)
+    with pytest.raises(TypeError, match=r"give a ucbf\.UCBVIf\(system, values='fitted'\), or use ucbf\.simulate"):
+        ucbf.simulate_large(ucbf.UCBVIf(small_shop().system), small_shop().large_law(ucbf.Disturbance([1.0])), 5)
+
+
+def test_disturbances_of_one_coordinate_are_numbers():
+    system = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: -1.0 * a, horizon=None, boundary="clip", low=[0], high=[9],
+        actions=[0, 1], disturbance_range=([-2], [0]),
+    )  # fmt: skip
+    agent = ucbf.UCBVIf(system, values=OPTIONS)
+    agent.warm_start([-2, -2, 0])
+    agent.observe(0, 5, 1, 5, disturbance=-1)
+    agent.observe(0, 5, 1, 4)  # W was -2
+    assert agent.law.pmf[0] * 6 == pytest.approx([3 + 1 / 3, 1 + 1 / 3, 1 + 1 / 3])
 
 
 @pytest.mark.slow
 def test_an_agent_is_simulated_and_its_gap_estimated():
     shop = small_shop()
     law = shop.large_law(ucbf.Disturbance([0.1, 0.2, 0.4, 0.2, 0.1]))
-    run = ucbf.simulate_large(ucbf.UCBVIf(shop.large, values=OPTIONS), law, 25)
+    told = []
+    run = ucbf.simulate_large(
+        ucbf.UCBVIf(shop.large, values=OPTIONS), law, 25, progress=lambda *done: told.append(done)
+    )
+    assert told == [(i, 26) for i in range(1, 27)]
     assert run.rewards.shape == (25,)
     assert run.gap.mean == pytest.approx(run.told.mean - run.worth.mean)
     assert run.gap.mean > -4 * run.gap.error - 0.05
-    assert "estimate" in str(run)
+    assert f"estimates by simulation: {run.worth} a step, told the law {run.told}, gap {run.gap}" in str(run)

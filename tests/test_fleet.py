@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ucbf
+from ucbf.kernels.fleet import runs_of
 from ucbf.planning import induction
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=4)
@@ -32,6 +33,49 @@ def test_each_item_gets_the_very_plan_that_it_would_get_alone(seed, stationary):
         m = fleet.system_of(i).mechanics
         law = fleet.believed(np.array([i]), True)[0]
         v, _, policy = induction(m, m.offsets, law)
+        np.testing.assert_array_equal(fleet.values[i], v[0])
+        np.testing.assert_array_equal(fleet.policies[i], policy)
+
+
+def test_where_actions_lead_by_hand():
+    # Stocks 0 to 3, orders up to 2, no more than fit: action a leads s to s + a, and exists for s = 0 .. 3 - a.
+    stock = {"boundary": "clip", "n_states": 4, "n_actions": 3, "disturbance_range": (-2, 0)}
+    order = {"f": lambda s, a: s + a, "reward": lambda s, a: -1.0 * a, "horizon": 2, "landing": lambda z: 1.0 * z}
+    full = stock | order | {"allowed": lambda s, a: s + a <= 3}
+    assert runs_of(ucbf.System(**full).mechanics).tolist() == [[0, 1, 2], [0, 0, 0], [4, 3, 2]]
+    # Sales: action a leads s to s - a, and exists for s = a .. 3, but for action 1 in state 2.
+    sold = full | {"f": lambda s, a: s - a, "allowed": lambda s, a: (s >= a) & ((s != 2) | (a != 1))}
+    assert runs_of(ucbf.System(**sold).mechanics).tolist() == [[0, -1, -2], [0, 1, 2], [4, 4, 4]]
+    for other in ({"f": lambda s, a: 3 - s}, {"f": lambda h, s, a: s + a + h}):
+        assert runs_of(ucbf.System(**full | {"allowed": True} | other).mechanics) is None
+    never = full | {"allowed": lambda s, a: a < 2}
+    assert runs_of(ucbf.System(**never).mechanics) is None
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_plans_made_for_one_action_after_the_other_are_the_same(seed):
+    rng = np.random.default_rng(seed)
+    S, A, H = (int(n) for n in rng.integers(1, (9, 6, 4)))
+    exists = rng.random((S, A)) < 0.6
+    exists[:, 0] = True
+    system = ucbf.System(
+        lambda s, a: s + a,
+        rng.integers(0, 3, (H, S, A)) / 2.0,  # many actions tie
+        H,
+        "clip",
+        landing=lambda z: -0.5 * abs(z),
+        terminal=rng.random(S),
+        allowed=exists,
+        disturbance_range=(-3, 1),
+        discount=0.9,
+    )
+    fleet = ucbf.Fleet(system, n_items=2)
+    fleet.add([0, 1, 1], rng.integers(0, H, 3), rng.integers(-3, 2, 3))
+    assert (fleet._runs is not None) == exists.any(axis=0).all()
+    for i in range(2):
+        m = fleet.system_of(i).mechanics
+        v, _, policy = induction(m, m.offsets, fleet.believed(np.array([i]), True)[0])
         np.testing.assert_array_equal(fleet.values[i], v[0])
         np.testing.assert_array_equal(fleet.policies[i], policy)
 

@@ -125,6 +125,16 @@ def write(path, table):
     pq.write_table(table, path)
 
 
+@pytest.mark.parametrize("kind", [pa.int16(), pa.uint8(), pa.float32(), pa.decimal128(5, 1)], ids=str)
+def test_amounts_may_be_any_kind_of_number(tmp_path, kind):
+    shop_file(tmp_path)
+    as_floats = learned(tmp_path)[1]
+    table = pq.read_table(tmp_path / "demand.parquet")
+    write(tmp_path / "demand.parquet", table.set_column(2, "demand", table["demand"].cast(kind)))
+    shutil.rmtree(tmp_path / "out")
+    assert learned(tmp_path) == ({"learned": 7, "kept": 0, "refused": 0}, as_floats)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -145,6 +155,12 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path, change, mes
     write(tmp_path / "demand.parquet", change(pq.read_table(tmp_path / "demand.parquet")))
     with pytest.raises(UserError, match=message):
         learned(tmp_path)
+
+
+def test_a_file_that_nothing_but_commas_should_separate_says_so(tmp_path):
+    (tmp_path / "demand.csv").write_text("item;date;demand\na;2024-01-01;3\n")
+    with pytest.raises(UserError, match="has no column 'item'; it has item;date;demand; separate the cells by commas"):
+        list(reading.chunks_of(tmp_path / "demand.csv", reading.Columns(), 4))
 
 
 def test_costs_that_cannot_be_used_are_refused(tmp_path):
@@ -241,6 +257,11 @@ def test_forecasts_stand_beside_demand_and_go_on_after_it(tmp_path):
     np.testing.assert_array_equal(rows[0]["action"], alone.policies[0].ravel())
     assert (str(rows[0]["last"]), rows[0]["mean"]) == ("2024-03-24", demand[:84].mean())
     assert rows[1]["note"] == "refused: no forecast of the 7 days to come"
+    (tmp_path / "stocks.csv").write_text("item,stock\na,0\n")
+    for day, place in ((date(2024, 3, 31), 6), (date(2024, 4, 1), None)):  # the last that was forecast, and the next
+        told, _ = next(orders_on(tmp_path / "out", tmp_path / "stocks.csv", day)).to_pylist()
+        assert told["order"] == (None if place is None else rows[0]["action"][place * 9])
+    assert told["note"] == "the day is after those of the forecast; learn again with one of it"
 
 
 def test_gain_is_what_a_plan_for_the_mean_would_lose(tmp_path):
@@ -455,11 +476,11 @@ def test_what_act_does_not_use_in_a_fleet_is_refused_and_dates_are_of_days_to_co
     pq.write_table(pa.concat_tables([items, late]), planned / "items.parquet")
     learned_alone(planned, SHOP.replace(horizon=None, period=7))
     (planned / "stocks.csv").write_text("item,stock\nsku0,0\nsku1,3\nsku2,8\nlate,1\n")
-    printed = act(planned, *flags, "--date", "2024-03-27").stdout.splitlines()
-    rows = {row["item"]: row for row in csv.DictReader(printed)}
-    assert rows["sku0"]["note"] == ""
-    assert rows["late"]["order"] == ""
-    assert rows["late"]["note"] == "the day is one of those that it was learned from; give a later one"
+    for day in ("2024-03-27", "2024-03-31"):  # the last of the item
+        rows = {row["item"]: row for row in csv.DictReader(act(planned, *flags, "--date", day).stdout.splitlines())}
+        assert rows["sku0"]["note"] == ""
+        assert rows["late"]["order"] == ""
+        assert rows["late"]["note"] == "the day is one of those that it was learned from; give a later one"
 
 
 @pytest.mark.parametrize("command", ["observe", "status"])

@@ -861,6 +861,13 @@ def test_a_file_of_days(shop, tmp_path):
     assert done.stdout == "2024-10-07 (Mon), 2024-10-08 (Tue): already there, the same\n"
 
 
+def test_a_file_may_have_the_newest_day_first(shop, tmp_path):
+    days = [Happened(state, order, left, demand, date=day) for day, state, order, demand, left in happened(30)]
+    taken = follow(shop).observe_all(days[::-1])
+    assert taken.new[0] == "2024-10-07 (Mon)"
+    assert (len(taken.new), taken.notes) == (30, ())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -19,6 +19,12 @@ def test_importing_ucbf_imports_nothing_heavy():
     assert python(f"import sys, ucbf; print([m for m in '{heavy}'.split() if m in sys.modules])") == "[]"
 
 
+def test_pictures_of_a_page_import_no_studies():
+    assert (
+        python("import sys, ucbf.figures; print([m for m in ('ucbf.studies', 'pydantic') if m in sys.modules])") == "[]"
+    )
+
+
 ENVIRONMENTS = tuple(sorted((*PRESETS, "Random", "World")))
 
 

@@ -162,10 +162,10 @@ def test_the_page_and_the_morning_say_the_same(folder):
     rows = (folder / "orders.csv").read_text().splitlines()
     stock, order = map(float, rows[4].split(","))
     store = StoreFollower(folder)
-    store_with_trust = Rolling(store.shop, season=store.store.season)
+    rolling = Rolling(store.shop, season=store.store.season, supplier=Supplier(store.shop.lead_time))
     for demand in store.store.demands:
-        store_with_trust.observe(demand)
-    assert store_with_trust.order(stock).quantity == order
+        rolling.observe(demand)
+    assert rolling.order(stock).quantity == order
 
 
 def test_the_rest_of_a_short_delivery_is_cancelled_by_hand(folder):
@@ -236,6 +236,21 @@ def test_a_file_of_steps_and_one_of_stocks(folder):
     assert [each["order"] for each in found] == [store.act(12).order, store.act(3, date="2024-03-16").order]
     both = commands.ucbf("act", folder, "--stock", "3", "--stock-file", here / "stock.csv", check=False)
     assert "and not both" in both.stderr
+
+
+def test_a_file_may_have_the_newest_step_first_and_each_step_once(folder):
+    days = [Told(StoreStep(15 + i), f"{np.datetime64('2024-03-11') + i}", where=f"row {i}") for i in range(30)]
+    store = StoreFollower(folder)
+    said = store.observe_all(days[::-1]).splitlines()  # 29 days before the first row are missing, until the others come
+    assert (len(said), said[0][:20], said[-1][:20]) == (30, "2024-03-11: taken in", "2024-04-09: taken in")
+    before = (folder / "journal.jsonl").read_bytes()
+    twice = [Told(StoreStep(10), "2024-03-11", where="row 2"), Told(StoreStep(30), "2024-03-11", where="row 3")]
+    for correct in (False, True):
+        new = twice if correct else [Told(each.happened, "2024-04-10", where=each.where) for each in twice]
+        with pytest.raises(UserError, match=r"row 3: 2024-0.* comes twice, with other numbers; leave one of them out"):
+            store.observe_all(new, correct=correct)
+    assert (folder / "journal.jsonl").read_bytes() == before
+    assert "2024-03-11: corrected, demand 10" in store.observe_all([twice[0], twice[0]], correct=True)
 
 
 def test_a_step_that_was_taken_in_by_mistake_is_taken_out(folder):

@@ -127,11 +127,11 @@ def certify(system: System, units: Units, told: Mechanics, evidence: Evidence, p
     # Whole numbers, but for rounding where a prior was added and taken off.
     counts = np.rint(settled.counts if settled else evidence.counts)
     gaps, tilted, seen = {found.form: found.gap}, None, counts.sum(axis=1)
+    span = float(units.cap[0] - units.floor[0])  # 0: all that may be done is worth the same
     if "coupled" in shares:
         gaps["coupled"] = coupling.over_balls(counts, shares["coupled"] * p, value) * units.scale
     otherwise = np.maximum(np.minimum.reduce(list(gaps.values())), 0)
-    if "evalue" in shares and seen.min() >= 1 and np.ptp(seen) == 0:
-        span = float(units.cap[0] - units.floor[0])
+    if "evalue" in shares and seen.min() >= 1 and np.ptp(seen) == 0 and span > 0:
         tilted = coupling.with_evalues(counts, shares["evalue"] * p, span).times(units.scale)
         gaps["evalue"] = np.maximum(tilted.at_states(), 0)
     means = {name: float(one.mean()) for name, one in gaps.items()}

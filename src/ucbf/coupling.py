@@ -51,6 +51,7 @@ g(y + w)) on average, and by what E_{h+1} adds. Write λ for λ_h.
    disturbances of later steps that of F_y is, and q does not depend on what is seen. E_h is at least the term of the y
    that π chose, and the mean of γ λ_{h+1} log E_{h+1} = λ log E_{h+1} over w is at most λ times the log of that sum
    over w. Where nothing follows that depends on y, as at a last step without landing rewards, E is 1, without a T.
+   Where γ λ_{h+1} is less than λ_h (``MOST_LATER``), that share of 1 as its exponent makes of E_{h+1} an e-value too.
 
 So p is paid once, and not at every step. λ are tried from a list that is fixed beforehand, each with a weight:
 Σ weight exp((V* - V^π - D)/λ) is at most an e-value, of a law of the first state that was fixed beforehand, or of all
@@ -80,6 +81,7 @@ PART = 0.7  # of the way that a sweep moves values, so that cycles die out: wher
 LEVELS = np.arange(2, 32)  # of λ: the range of values over sqrt(n), times 2^(-i/2)
 USUAL, WIDTH = 15, 3.0  # of these: most weight is there, and so many on
 NEWTON = 6  # steps
+MOST_LATER = 1e100  # λ_h over λ_0, so that λ_h stays a number
 ROUND = 0.8  # of p: for numbers of episodes with two digits followed by zeros
 
 
@@ -184,7 +186,8 @@ class Coupling:
     def with_evalues(self, counts: Array, p: float, span: float) -> Tilted:
         """For an end, and as many counts [H, R] at every step. span: how much values can differ."""
         (H, S), n, shares, found = self.policy.shape, float(counts[0].sum()), self.shares(counts), {}
-        later, nowhere = self.told.discount ** -np.arange(H), np.zeros(H)
+        with np.errstate(over="ignore"):
+            later, nowhere = np.minimum(self.told.discount ** -np.arange(H), MOST_LATER), np.zeros(H)
         level = n + lgamma(n + 1) - (n + 1) * np.log(n)
         prices, weights = span / np.sqrt(n) * 2 ** (-LEVELS / 2), 1 / (1 + ((LEVELS - USUAL) / WIDTH) ** 2)
         weights, beta = weights / weights.sum(), log_looks(int(n)) - float(np.log(p))

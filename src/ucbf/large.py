@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import LARGEST_RETURN, integers, numbers, one_of, real, whole
+from ucbf.checks import LARGEST_RETURN, array_of, integers, numbers, one_of, real, whole
 from ucbf.spaces import BOUNDARIES
 from ucbf.statement import read_actions, read_length
 from ucbf.tables import Function
@@ -17,7 +17,15 @@ from ucbf.tables import Function
 Rows = NDArray[Any]
 
 MOST_DISTURBANCES = 4096  # that a learner tells apart
+SAMPLED = 64  # pairs at which functions are compared that are stated again
 FEW_ACTIONS = 16  # so many, or fewer, may be kinds
+
+
+def require_large(system: Any) -> LargeSystem:
+    """The system, if it is one that values are fitted of."""
+    if not isinstance(system, LargeSystem):
+        raise TypeError(f"system is {system!r:.60}; values are fitted of a ucbf.LargeSystem (a preset has one: .large)")
+    return system
 
 
 class LargeSystem:
@@ -93,7 +101,11 @@ class LargeSystem:
         self.low, self.high = (np.atleast_1d(numbers(name, x)) for name, x in (("low", low), ("high", high)))
         if self.low.shape != self.high.shape or self.low.ndim != 1 or (self.low > self.high).any():
             raise ValueError(f"low is {self.low} and high {self.high}; give one number for each axis, low at most high")
+        if self._whole_axes.all():  # so that a clipped state stays whole
+            self.low, self.high = self.low.astype(np.int64), self.high.astype(np.int64)
         self.n_axes = len(self.low)
+        if not self.n_axes:
+            raise ValueError("low and high are empty; give one number for each axis of the states")
         self._f, self._reward = Function("f", f, 2, rows=True), Function("reward", reward, 2, rows=True)
         self._landing = None if landing is None else Function("landing", landing, 1, rows=True)
         self._terminal = None if terminal is None else Function("terminal", terminal, 1, rows=True)
@@ -103,23 +115,18 @@ class LargeSystem:
         self.compiled = compiled  # what a preset knows of itself as arrays, for kernels; None: functions are asked
         self._read_actions(actions, action_low, action_high)
         self._check_functions()
+        if disturbance_range is not None:
+            self._disturbance_ends()
 
     def _check_functions(self) -> None:
         """Every function answers for a few rows, each row by itself, with finite numbers of the right shape."""
-        rng, n = np.random.default_rng(0), 8
-        s = rng.uniform(self.low, self.high, (n, self.n_axes))
-        whole_axes = (self.low == np.rint(self.low)) & (self.high == np.rint(self.high))
-        s = np.where(whole_axes, np.rint(s), s)
-        s = s.astype(np.int64) if whole_axes.all() else s
-        if self.continuous:
-            a: Rows = rng.uniform(self.action_low, self.action_high, (n, self.n_parts))
-        else:
-            a = self.actions[rng.integers(len(self.actions), size=n)]
+        n = 8
+        s, a = self._anywhere(n)
         given = self._given(a)
         steps = whole("horizon", self.horizon or 1, 1)
-        answer = np.asarray(self._f.function(*([0] if self._f.per_step else []), np.array(s), np.array(given)))
+        answer = array_of("f", self._f.asked(0, np.array(s), np.array(given)))
         self.n_raw = answer.shape[1] if answer.ndim == 2 else 1
-        self.whole_states = bool(whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
+        self.whole_states = bool(self._whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
 
         def pairs(part: slice) -> tuple[Rows, ...]:
             return s[part], given[part]
@@ -137,6 +144,32 @@ class LargeSystem:
                 f"f gives {self.n_raw} numbers for a state of {self.n_axes}; state the boundary as a function from "
                 "these to states"
             )
+        self._bounded(answer.reshape(n, self.n_raw))
+
+    @property
+    def _whole_axes(self) -> NDArray[np.bool_]:
+        return np.asarray((self.low == np.rint(self.low)) & (self.high == np.rint(self.high)))
+
+    def _anywhere(self, n: int) -> tuple[Rows, Rows]:
+        """Some states [n, d] and actions [n, m], always the same."""
+        rng = np.random.default_rng(0)
+        s = rng.uniform(self.low, self.high, (n, self.n_axes))
+        s = np.where(self._whole_axes, np.rint(s), s)
+        s = s.astype(np.int64) if self._whole_axes.all() else s
+        if self.continuous:
+            return s, rng.uniform(self.action_low, self.action_high, (n, self.n_parts))
+        return s, self.actions[rng.integers(len(self.actions), size=n)]
+
+    def sampled(self) -> dict[str, Rows]:
+        """What the functions say in some states and actions, by which a system is known again.
+
+        W is one of those that are declared, as raw next states are asked for.
+        """
+        n, w = SAMPLED, self.disturbances
+        s, a = self._anywhere(n)
+        z = self.after(0, s, a) + w[np.random.default_rng(1).integers(len(w), size=n)]
+        said = {"f": self.after(0, s, a), "reward": self.paid(0, s, a), "landing": self.landed(0, z)}
+        return {**said, "boundary": self._bounded(z), "terminal": self.ended(s)}
 
     def _read_actions(self, actions: Any, low: Any, high: Any) -> None:
         """Rows [A, m] of actions; of continuous ones their bounds [m], and no rows."""
@@ -187,16 +220,21 @@ class LargeSystem:
         """[n, k] the values that W may take."""
         if self.disturbance_range is None:
             raise ValueError("disturbance_range is not given; to learn the law of W, declare its (low, high), each [k]")
-        low, high = (integers("disturbance_range", np.atleast_1d(end)) for end in self.disturbance_range)
-        if low.shape != (self.n_raw,) or high.shape != (self.n_raw,) or (low > high).any():
-            raise ValueError(
-                f"disturbance_range is {self.disturbance_range!r:.80}; give (low, high), each [{self.n_raw}]"
-            )
+        low, high = self._disturbance_ends()
         n = float(np.prod(high - low + 1.0))
         if n > MOST_DISTURBANCES:
             raise ValueError(f"W may take {n:.0f} values, more than {MOST_DISTURBANCES}; narrow disturbance_range")
         axes = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.n_raw)
+
+    def _disturbance_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[k] the least and the largest W that are declared."""
+        given = self.disturbance_range
+        if np.ndim(given) > 0 and len(given) == 2:
+            low, high = (integers("disturbance_range", np.atleast_1d(end)) for end in given)
+            if low.shape == high.shape == (self.n_raw,) and (low <= high).all():
+                return low, high
+        raise ValueError(f"disturbance_range is {given!r:.80}; give (low, high), each [{self.n_raw}], low at most high")
 
     # -- the mechanics, for rows ------------------------------------------------------------------
 
@@ -225,14 +263,7 @@ class LargeSystem:
 
     def met(self, z: Rows) -> Rows:
         """[N, d] the states that raw next states [N, k] lead to."""
-        if callable(self._boundary):
-            s = np.asarray(self._boundary(np.array(z)))
-            if s.shape != (len(z), self.n_axes):
-                raise ValueError(f"boundary gives shape {s.shape} for {z.shape}; it must be {(len(z), self.n_axes)}")
-        elif self._boundary == "wrap":
-            s = self.low + np.mod(z - self.low, self.high - self.low + 1)
-        else:
-            s = np.clip(z, self.low, self.high) if self._boundary == "clip" else z
+        s = self._bounded(z)
         outside = (s < self.low) | (s > self.high)
         if outside.any():
             i = int(outside.any(axis=1).argmax())
@@ -241,6 +272,17 @@ class LargeSystem:
                 "states"
             )
         return s
+
+    def _bounded(self, z: Rows) -> Rows:
+        """[N, d] what the boundary makes of raw next states [N, k]."""
+        if callable(self._boundary):
+            s = np.asarray(self._boundary(np.array(z)))
+            if s.shape != (len(z), self.n_axes):
+                raise ValueError(f"boundary gives shape {s.shape} for {z.shape}; it must be {(len(z), self.n_axes)}")
+            return s
+        if self._boundary == "wrap":
+            return self.low + np.mod(z - self.low, self.high - self.low + 1)
+        return np.clip(z, self.low, self.high) if self._boundary == "clip" else z
 
     def ended(self, s: Rows) -> NDArray[np.float64]:
         """[N] what states [N, d] pay in which an episode ends."""
@@ -265,6 +307,13 @@ class LargeSystem:
         return self.paid(h, s, a) + self.landed(h, z), self.met(z)
 
     # -- actions ----------------------------------------------------------------------------------
+
+    def has(self, h: int, s: Rows, a: Rows) -> NDArray[np.bool_]:
+        """[N] whether rows [N, m] are actions of this system that exist in states [N, d]."""
+        if self.continuous:
+            return np.asarray(((a >= self.action_low) & (a <= self.action_high)).all(axis=1))
+        known = (a == self.actions[self.at_most(a)]).all(axis=1)
+        return np.asarray(known & self.allows(h, s, np.where(known[:, None], a, self.actions[0])))
 
     @cached_property
     def action_axes(self) -> list[NDArray[Any]] | None:

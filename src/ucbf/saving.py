@@ -57,9 +57,9 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
         arrays |= {f"sample.{name}": array for name, array in _sample(saved.system).items()}
     about = {
         "agent": saved.agent,
-        "params": {name: _plain(name, value) for name, value in saved.params.items()},
-        "system": {k: _plain(k, v) for k, v in arguments.items() if not isinstance(v, np.ndarray)},
-        "preset": None if saved.preset is None else [saved.preset.kind, _plain("preset", saved.preset.parameters)],
+        "params": {name: plain(name, value) for name, value in saved.params.items()},
+        "system": {k: plain(k, v) for k, v in arguments.items() if not isinstance(v, np.ndarray)},
+        "preset": None if saved.preset is None else [saved.preset.kind, plain("preset", saved.preset.parameters)],
     }
     write_arrays(path, about, arrays)
 
@@ -70,6 +70,10 @@ def read(path: str | os.PathLike[str], largest: int = LARGEST_FILE, system: Syst
     system: the one that was saved, stated again, where its functions could not be
     """
     header, arrays = read_arrays(path, largest)
+    if "possible" in arrays:  # of an agent that fits values
+        raise ValueError(
+            f"{path} is of a LargeSystem, whose functions are not saved; state it again: load(path, system=...)"
+        )
     try:
         told: dict[str, Any] = {k.removeprefix("system."): v for k, v in arrays.items() if k.startswith("system.")}
         told |= header["system"]
@@ -120,8 +124,8 @@ def _stated_again(told: dict[str, Any], system: System | None, sample: Arrays) -
         raise TypeError(f"system is {system!r:.60}; give a ucbf.System")
     for name, mine in system.arguments().items():
         theirs = told.get(name)
-        plain = _plain(name, mine.tolist() if isinstance(mine, np.ndarray) else mine)
-        if plain != (theirs.tolist() if isinstance(theirs, np.ndarray) else theirs):
+        said = plain(name, mine.tolist() if isinstance(mine, np.ndarray) else mine)
+        if said != (theirs.tolist() if isinstance(theirs, np.ndarray) else theirs):
             raise NotStatedError(f"its {name} is {theirs!r:.60}, that of the system given is {mine!r:.60}")
     given = _sample(system) if sample else {}
     for name, values in sample.items():
@@ -259,7 +263,7 @@ def _digest(arrays: Arrays) -> NDArray[np.uint8]:
     return np.frombuffer(sha.digest(), dtype=np.uint8)
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain(name: str, value: Any) -> Any:
     """A parameter as JSON can say it; floats survive exactly."""
     if isinstance(value, Disturbance):
         return {
@@ -271,9 +275,9 @@ def _plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
-        return {key: _plain(f"{name}.{key}", part) for key, part in value.items()}
+        return {key: plain(f"{name}.{key}", part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(name, part) for part in value]
+        return [plain(name, part) for part in value]
     raise TypeError(
         f"parameter {name} is {value!r:.60}, which cannot be saved; use numbers, text, a Disturbance, or lists and "
         "tables of those"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.agents.base import Agent
+from ucbf.agents.fitted import FittedUCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import length_of, real, whole
 from ucbf.coupling import looks
@@ -65,6 +66,8 @@ def simulate(
         Whether a clipped edge hides W: an agent that is told f then learns there only that W was at most, or at least,
         something, as in a shop that does not count the customers it sends away. Others see what they are paid, as ever.
     """
+    if isinstance(agent, FittedUCBVIf):
+        raise TypeError(f"agent is {agent!r:.60}, which fits values; use ucbf.simulate_large(agent, law, steps)")
     if not isinstance(world, World):
         raise TypeError(f"world is {world!r:.60}; give a ucbf.World")
     if not isinstance(agent, Agent):
@@ -91,10 +94,10 @@ def simulate(
     seed = whole("seed", seed, 0)
     _warn_if_met(agent, world, seed)
     begin, draw_on = world.drawing_steps(seed)
-    draw = world.drawing(seed)
+    draw = world.drawing(seed, 0 if unending else K)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted = np.array(agent.policy)
+    acted = np.zeros((world.system.n_steps, world.system.n_states), np.int64)  # whatever: no episode was before
     v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)
@@ -169,18 +172,17 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
         with agent.lock:
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
         return
-    H, policy = agent.system.n_steps, np.empty((0, 0), np.int64)
+    H = agent.system.n_steps
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
         with agent.lock:
             agent.renew()
             now = agent.policy
-            if not np.array_equal(now, policy):
-                policy = checked_policy(agent.system, now)
-                follow(arena, policy, v, H - 1)
-            switched[k] = not np.array_equal(acted, policy)
-            acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, -1, states, actions)
+            switched[k] = not np.array_equal(acted, now)
+            if switched[k] or part.start + k == 0:
+                acted[...] = checked_policy(agent.system, now)
+                follow(arena, acted, v, H - 1)
+            gap[k], reward[k] = loop.episode(arena, acted, draws, k, v, -1, states, actions)
             for h in range(H):
                 agent.update(Seen(*loop.seen_at(agent.told, draws, k, h, states, actions)))
 

@@ -47,18 +47,22 @@ class Function:
         """Its answer at step h, of that shape; an error for one of another shape."""
         return self._answer(h, shape, *(np.array(array) for array in arrays))  # it may work in place
 
-    def _answer(self, h: int, shape: tuple[int, ...], *arrays: NDArray[Any]) -> NDArray[Any]:
-        """The same, asked for arrays that nobody else has."""
+    def asked(self, h: int, *arrays: NDArray[Any]) -> Any:
+        """What it returns at step h, of whatever shape."""
         try:
-            answer = self.function(h, *arrays) if self.per_step else self.function(*arrays)
+            return self.function(h, *arrays) if self.per_step else self.function(*arrays)
         except Exception as error:
-            shapes = " and ".join(str(array.shape) for array in arrays) if self.rows else str(shape)
+            shapes = " and ".join(str(array.shape) for array in (arrays if self.rows else arrays[:1]))
             hint = "rows at once; s[:, 0] is the first coordinate" if self.rows else "at once"
             raise TypeError(
                 f"{self.name} failed when it was called with arrays of shape {shapes}: {type(error).__name__}: "
                 f"{error}; write it so that it answers for all {hint} (np.maximum, np.where, & and |, not max, if, "
                 "and, or)"
             ) from error
+
+    def _answer(self, h: int, shape: tuple[int, ...], *arrays: NDArray[Any]) -> NDArray[Any]:
+        """The same, asked for arrays that nobody else has."""
+        answer = self.asked(h, *arrays)
         given = array_of(self.name, answer)
         if self.rows and (given.shape == (*shape, 1) or (given.shape == shape[:1] and shape[1:] == (1,))):
             given = given.reshape(shape)

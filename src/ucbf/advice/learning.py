@@ -156,6 +156,7 @@ def learn(
         quantile_scores=found,
         by_level=None if regimes is None else advise_by_level(planner, regimes),
         promotions=promotions,
+        variants=tuple(name for name in (without, MEDIAN_ONLY) if name in rewards),
         is_coming=coming is not None,
     )
 

@@ -273,6 +273,11 @@ def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]
             yield prefix + name, value
 
 
+def _is_whole(number: Any) -> bool:
+    """Whether it is a whole number, and no truth value."""
+    return type(number) is int or isinstance(number, np.integer)
+
+
 class CompiledAgent(Agent):
     """An agent whose learning is two compiled functions, chosen by the type of its ``learner``."""
 
@@ -292,9 +297,8 @@ class CompiledAgent(Agent):
 
     def _takes_in(self, h: Any, s: Any, a: Any, next_s: Any) -> bool:
         last = self._last_residual
-        if last is None or not all(
-            type(number) is int or isinstance(number, np.integer) for number in (h, s, a, next_s)
-        ):
+        plain = type(h) is type(s) is type(a) is type(next_s) is int
+        if last is None or not (plain or all(map(_is_whole, (h, s, a, next_s)))):
             return False
         first, told, learner = self.system.state_offset, self.told, self.learner
         with self.lock:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import numbers, whole
+from ucbf.checks import numbers, one_of, whole
 from ucbf.disturbance import Disturbance
-from ucbf.large import LargeSystem, Rows
-from ucbf.saving import read_arrays, write_arrays
+from ucbf.large import LargeSystem, Rows, require_large
+from ucbf.saving import plain, read_arrays, write_arrays
 from ucbf.values import Backward, Fitted, backward_induction, policy_iteration
+from ucbf.values.given import the_state
 
 FIRST = 20  # disturbances that are seen before values are fitted for the second time
 GROWTH = 1.6  # by which those seen have grown when they are fitted again
@@ -38,41 +40,68 @@ class FittedUCBVIf:
     name = "UCBVI-f, fitted"
 
     def __init__(self, system: LargeSystem, *, values: str | dict[str, Any] = "fitted") -> None:
-        if not isinstance(system, LargeSystem):
-            raise TypeError(
-                f"system is {system!r:.60}; values are fitted of a ucbf.LargeSystem (a preset has one: .large)"
-            )
         if values != "fitted" and not isinstance(values, dict):
             raise TypeError(f"values is {values!r:.60}; give 'fitted', or a dictionary of options of the fit")
-        self.system, self.options = system, {} if isinstance(values, str) else dict(values)
+        self.system, self.options = require_large(system), {} if isinstance(values, str) else dict(values)
+        known = [name for name in inspect.signature(self._fits).parameters if name not in ("system", "law")]
+        for option in self.options:
+            one_of("option of values", option, known)
         self.possible: Rows = system.disturbances
         self.sets: dict[bytes, int] = {}  # which disturbances a transition may have shown, and how often
         self.steps, self.due = 0, 0
         self._rule: Fitted | Backward | None = None
         self._told: NDArray[np.float64] = np.zeros(0)  # [n] the law that the rule was fitted with
 
+    def __repr__(self) -> str:
+        return f"FittedUCBVIf({self.system!r}, {self.steps} disturbances seen)"
+
     # -- learning ---------------------------------------------------------------------------------
 
     def observe(self, h: int, s: ArrayLike, a: Any, next_s: ArrayLike, disturbance: ArrayLike | None = None) -> None:
         """Learn from one transition; disturbance: W, where it was measured."""
         if disturbance is not None:
-            may_be = (self.possible == numbers("disturbance", disturbance)).all(axis=1)
+            given = self._disturbances("disturbance", disturbance, 1)
+            may_be = (self.possible == given).all(axis=1)
         else:
-            state, act = np.atleast_2d(np.asarray(s)), np.asarray(a).reshape(1, -1)
+            state = self._state("s", s)
+            act = self._action(h, state, a)
             then = self.system.met(self.system.after(h, state, act) + self.possible)
-            may_be = (then == np.asarray(next_s)).all(axis=1)
-        self._add(may_be)
+            may_be = (then == self._state("next_s", next_s)).all(axis=1)
+        self._add(may_be, "this transition" if disturbance is None else f"disturbance {given[0]}")
 
     def warm_start(self, disturbances: ArrayLike) -> None:
         """Learn from disturbances [K, k] alone."""
-        for w in np.atleast_2d(numbers("disturbances", disturbances)):
-            self._add((self.possible == w).all(axis=1))
+        for w in self._disturbances("disturbances", disturbances):
+            self._add((self.possible == w).all(axis=1), f"disturbance {w}")
 
-    def _add(self, may_be: NDArray[np.bool_]) -> None:
+    def _disturbances(self, name: str, given: ArrayLike, n: int | None = None) -> Rows:
+        """[K, k] disturbances; numbers are rows of one coordinate."""
+        rows, k = numbers(name, given), self.system.n_raw
+        shaped = rows.reshape(-1, 1) if k == 1 else np.atleast_2d(rows)
+        if shaped.ndim != 2 or shaped.shape[1] != k or n not in (None, len(shaped)):
+            raise ValueError(
+                f"{name} has shape {rows.shape}; give {[k] if n else f'[K, {k}]'}, a number for each one of f"
+            )
+        return shaped
+
+    def _state(self, name: str, s: ArrayLike) -> Rows:
+        return the_state(name, self.system, s)[None]
+
+    def _action(self, h: int, state: Rows, a: Any) -> Rows:
+        """[1, m] an action that exists in a state [1, d]."""
+        system, act = self.system, np.atleast_1d(numbers("a", a))[None]
+        if act.shape != (1, system.n_parts) or not system.has(self._step(h), state, act)[0]:
+            raise ValueError(f"a is {a!r:.60} in state {state[0]}; give an action that exists there")
+        return act if system.continuous else system.actions[system.at_most(act)]
+
+    def _step(self, h: int) -> int:
+        return whole("h", h, 0, None if self.system.horizon is None else self.system.horizon - 1)
+
+    def _add(self, may_be: NDArray[np.bool_], what: str) -> None:
         if not may_be.any():
             raise ValueError(
-                "no disturbance of the declared range explains this transition; correct f, or declare a wider "
-                "disturbance_range"
+                f"no disturbance of the declared range {self.possible[0]}..{self.possible[-1]} explains {what}; "
+                "correct it, or f, or declare a wider disturbance_range"
             )
         key = np.packbits(may_be).tobytes()
         self.sets[key] = self.sets.get(key, 0) + 1
@@ -104,8 +133,12 @@ class FittedUCBVIf:
         self.due = max(FIRST, int(np.ceil(GROWTH * self.steps)))
 
     def _fit(self, pmf: NDArray[np.float64]) -> None:
-        fit: Any = policy_iteration if self.system.horizon is None else backward_induction
-        self._rule, self._told = fit(self.system, Disturbance(pmf, values=self.possible), **self.options), pmf
+        self._rule, self._told = self._fits(self.system, Disturbance(pmf, values=self.possible), **self.options), pmf
+
+    @property
+    def _fits(self) -> Any:
+        """What fits values."""
+        return policy_iteration if self.system.horizon is None else backward_induction
 
     @property
     def rule(self) -> Any:
@@ -115,21 +148,23 @@ class FittedUCBVIf:
 
     def act(self, h: int, s: ArrayLike) -> Any:
         """The action in a state [d]: a number, or a row."""
-        self.renew()
-        a = self.rule(h, np.atleast_2d(np.asarray(s)))[0]
+        step, state = self._step(h), self._state("s", s)
+        a = self.rule(step, state)[0]
         return a[0] if self.system.plain_actions else a
 
     # -- files ------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was seen of W; functions are not saved, and :func:`ucbf.load` fits the same values again."""
+        options = {name: plain(f"{name} of values", option) for name, option in self.options.items()}
         arrays: dict[str, NDArray[Any]] = {
+            **{f"said.{name}": answers for name, answers in self.system.sampled().items()},
             "sets": np.frombuffer(b"".join(self.sets), np.uint8),
             "counts": np.array(list(self.sets.values()), np.int64),
             "possible": self.possible,
             "told": self._told,
         }
-        write_arrays(path, {"agent": self.name, "options": self.options, "due": self.due}, arrays)
+        write_arrays(path, {"agent": self.name, "options": options, "due": self.due}, arrays)
 
     @classmethod
     def loaded(cls, path: str | os.PathLike[str], system: LargeSystem, largest: int) -> FittedUCBVIf:
@@ -140,6 +175,12 @@ class FittedUCBVIf:
         made = cls(system, values=dict(about["options"]))
         if not np.array_equal(arrays["possible"], made.possible):
             raise ValueError(f"{path} was saved with another disturbance_range; state the system as it was")
+        told = {name.removeprefix("said."): rows for name, rows in arrays.items() if name.startswith("said.")}
+        said = made.system.sampled()
+        for name in said:
+            mine, theirs = said[name], told.get(name, np.zeros(0))
+            if mine.shape != theirs.shape or not np.allclose(mine, theirs, 1e-9, 1e-9):
+                raise ValueError(f"{path} was saved with another {name}; state the system as it was")
         width, counts = -(-len(made.possible) // 8), arrays["counts"]
         if arrays["sets"].shape != (width * len(counts),) or (counts < 1).any():
             raise ValueError(f"{path} does not hold this agent: its counts do not fit; save it again")

@@ -13,11 +13,13 @@ from ucbf.data.series import STEPS, Seconds, spacing_of, written
 from ucbf.data.steps import RowError, Steps
 from ucbf.data.zones import offsets_at
 from ucbf.errors import UserError
+from ucbf.wording import show_count
 
 HOURLY = ("half-hour", "hour")  # counted in universal time, where it is known; longer steps follow the local clock
 LONGEST_GAP = {"half-hour": 35_088, "hour": 17_544, "day": 731, "week": 104, "month": 24, "year": 20}  # rows: two years
 MOST_FILLED = 10_000_000  # rows in all
 OR_ELSE = ", or say what it means: zero (--gaps zero, gaps='zero'), or that it is not known (--gaps unknown)"
+SEVERAL = "; many items in one file? Name their column (--item); hours in a column of their own? Join them to the date"
 ZONE_HINT = "; if the clock was set for daylight saving, name its zone (time_zone, --time-zone)"
 
 
@@ -76,7 +78,11 @@ def _check_order(given: Steps, error: RowError) -> None:
         why = "the same time again"
     else:
         why = f"the same time as the row above ({given.when(i - 1)}), which the clock skips; leave that row out"
-    hint = ZONE_HINT if given.offsets is None and apart[i - 1] > -LARGEST_CHANGE else ""
+    hint = ""
+    if 2 * len(np.unique(given.instants)) <= len(apart) + 1:
+        hint = SEVERAL
+    elif given.offsets is None and apart[i - 1] > -LARGEST_CHANGE and (given.clock % STEPS["day"]).any():
+        hint = ZONE_HINT
     raise error(i, f"{given.when(i)}: {why}; sort the rows, one for each time{hint}")
 
 
@@ -175,8 +181,10 @@ def _fill_gaps(given: Steps, number: Seconds, spacing: str, gaps: str, zone: tzi
     if given.offsets is not None:
         offsets = given.offsets[above] if zone is None or spacing not in HOURLY else offsets_at(at, zone)
         clock = at + offsets if spacing in HOURLY else at
-    counted = "count as 0" if gaps == "zero" else "are taken as not known"
-    note = f"{n - len(number)} {spacing}s are missing and {counted}, the first {written(int(clock[filled][0]))}."
+    missing, one = show_count(n - len(number), spacing), n == len(number) + 1
+    counted = f"count{'s' * one} as 0" if gaps == "zero" else f"{'is' if one else 'are'} taken as not known"
+    first = written(int(clock[filled][0]))
+    note = f"{missing} {'is' if one else 'are'} missing and {counted}, {'' if one else 'the first '}{first}."
     values = np.where(filled, 0.0, given.values[above])
     unknown = filled if gaps == "unknown" else None
     return Steps(values, clock, offsets, np.asarray(given.rows)[above], filled, unknown, (note,))

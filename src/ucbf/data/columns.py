@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from ucbf.errors import UserError
 
 WHICH = "column, --column"  # the argument and the flag that name a column
 EMPTY = "no value; fill it in, or leave the row out and say what a gap means (--gaps zero, --gaps unknown)"
+LARGEST = 1e50  # so that squares and sums of millions of numbers are finite
+MOST_NAMES, MOST_LETTERS = 20, 60  # of columns that an error lists, and of each
 
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # 1.500: the point may separate thousands, or decimals
 GROUPED = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234, where other cells have decimal commas
@@ -32,7 +35,7 @@ def value_column(table: Table, column: str | None, dates: str | None) -> str:
     numeric = [name for name in names if _may_hold_numbers(table.columns[name])]
     if len(numeric) == 1:
         return numeric[0]
-    found = ", ".join(map(repr, numeric or names)) or "none"
+    found = listed(numeric or names)
     if not numeric:
         raise UserError(f"{table.source}: no column holds numbers; there are {found}")
     raise UserError(f"{table.source}: which column? Those with numbers are {found}; say which ({WHICH})")
@@ -41,8 +44,15 @@ def value_column(table: Table, column: str | None, dates: str | None) -> str:
 def required_column(table: Table, name: str) -> str:
     """The name, or an error if the table has no such column."""
     if name not in table.columns:
-        raise UserError(f"{table.source} has no column {name!r}; it has {', '.join(map(repr, table.columns))}")
+        raise UserError(f"{table.source} has no column {name!r}; it has {listed(table.columns)}")
     return name
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of columns, as many as can be read in a line."""
+    quoted = [repr(name[:MOST_LETTERS]) for name in names]
+    more = f" and {len(quoted) - MOST_NAMES} more" if len(quoted) > MOST_NAMES else ""
+    return (", ".join(quoted[:MOST_NAMES]) or "none") + more
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -64,7 +74,7 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     if pa.types.is_string(column.type):
         if has_decimal_commas(table, name):
             column = pc.replace_substring(pc.replace_substring(column, ".", ""), ",", ".")
-        elif table.delimiter == ";":
+        elif table.delimiter in (";", "\t"):
             _refuse_ambiguous_points(table, name)
         column, bad = floats(column)
     elif _is_numeric(column.type):
@@ -73,7 +83,7 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
         column, bad = pa.chunked_array([], pa.float64()), 0 if len(column) else None
     values: NDArray[np.float64] = column.to_numpy()  # nan for a cell without a value
     values = values if values.flags.writeable else values.copy()  # else it is the memory of the source
-    wrong = ~np.isfinite(values)
+    wrong = ~(np.abs(values) <= LARGEST)  # nan is not
     if least is not None:
         wrong |= values < least
     if wrong.any():
@@ -109,7 +119,7 @@ def has_decimal_commas(table: Table, name: str) -> bool:
 
 
 def _refuse_ambiguous_points(table: Table, name: str) -> None:
-    """An error if 1.500 may mean 1500: where semicolons separate cells, a point often separates thousands."""
+    """An error if 1.500 may mean 1500: where no comma separates cells, a point often separates thousands."""
     cells = table.columns[name]
     maybe, pointed = (pc.match_substring_regex(cells, pattern) for pattern in (THOUSANDS, "[.eE]"))
     if pc.any(maybe).as_py() and maybe.equals(pointed):
@@ -130,4 +140,6 @@ def _what_is_wrong(table: Table, name: str, i: int, value: NDArray[np.float64], 
         return f"{shown} is not a number{hint if ',' in shown or '_' in shown else ''}"
     if np.isinf(value[0]):
         return f"{value[0]} is not a finite number"
+    if abs(value[0]) > LARGEST:
+        return f"{value[0]:g} is beyond {LARGEST:g}, the largest number that is taken; correct it"
     return f"{value[0]:g} is below {least:g}, the least that makes sense here; correct it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from ucbf.errors import UserError
 
 BLOCK = 1 << 22  # bytes that are read at once
 ROWS_AT_ONCE = 50_000  # that are turned into columns, line by line
+DECLARED = re.compile(r"sep=([,;\t|])\s*", re.IGNORECASE)  # a first line that says what separates cells
+END = "\0end of the file"  # a line after the last: within a cell, a quote before it is not closed
 Rows = Sequence[int] | NDArray[np.int64]
 
 
@@ -46,14 +49,23 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str], str]]:
     """Row number, cells and delimiter of every row that is not blank. Reads whatever is quoted, but is slow."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         opening = next((line for line in file if line.strip()), "")
-        delimiter = max(",;\t", key=opening.count)
+        declared = DECLARED.fullmatch(opening)
+        delimiter = declared[1] if declared else max(",;\t", key=opening.count)
         file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter)
+        reader, above = csv.reader(itertools.chain(file, [END]), delimiter=delimiter), 0
         try:
             for row in reader:
+                if row and row[-1].endswith(END):
+                    if len(row) > 1 or row[0] != END:
+                        raise UserError(
+                            f"{path}, row {above + 1}: a quote that is not closed; close it, or take it out"
+                        )
+                    return
+                above = reader.line_num
                 cells = [cell.strip() for cell in row]
-                if any(cells):
+                if any(cells) and not declared:
                     yield reader.line_num, cells, delimiter
+                declared = declared if not any(cells) else None  # the line that declares is not one of the table
         except csv.Error as error:
             raise UserError(f"{path}, row {reader.line_num}: {error}; is it a CSV file?") from None
 
@@ -123,13 +135,14 @@ def _has_blank_row(columns: dict[str, Any]) -> bool:
 def _read_lines(path: Path, lines: Iterator[Any], first: int, header: list[str]) -> tuple[dict[str, Any], Rows]:
     """Columns and row numbers of any file, from its lines after the header."""
     parts: dict[str, list[Any]] = {name: [] for name in header}
-    rows = []
+    rows: list[NDArray[np.int64]] = []
     while some := list(itertools.islice(lines, ROWS_AT_ONCE)):
         for row, cells, delimiter in some:
             if len(cells) != len(header):
+                title = f", and is row {first} a title, to be taken out?" if len(header) == 1 and not rows else "?"
                 raise UserError(
                     f"{path}, row {row}: {len(cells)} cells, but the header has {len(header)}; does {delimiter!r} "
-                    "separate them?"
+                    f"separate them{title}"
                 )
         rows.append(np.array([row for row, _, _ in some]))
         for name, cells in zip(header, zip(*(cells for _, cells, _ in some), strict=True), strict=True):

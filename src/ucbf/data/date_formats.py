@@ -18,7 +18,7 @@ FORMATS = (
     "ISO 8601", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%B %d, %Y", "%m/%d/%Y %I:%M %p",
     "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m",
     "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d/%m/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y", "%m/%d/%Y %H:%M", "%Y%m%d", "%Y/%m/%d",
-    "%Y",
+    "%d-%m-%Y", "%d-%m-%Y %H:%M", "%m-%d-%Y", "%m-%d-%Y %H:%M", "%Y",
 )  # fmt: skip
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",

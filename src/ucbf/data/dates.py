@@ -41,6 +41,20 @@ def date_column(table: Table, column: str | None, date_format: str | None) -> st
     return None
 
 
+def other_dates(table: Table, dates: str, column: str, date_format: str | None) -> list[str]:
+    """Further columns that begin with a date, and not with a number."""
+    others = {name: cells for name, cells in table.columns.items() if name not in (dates, column) and len(cells)}
+    return [name for name, cells in others.items() if _begins_with_date(cells, date_format)]
+
+
+def _begins_with_date(cells: Column, date_format: str | None) -> bool:
+    """Whether the first cell is a date, and not a number."""
+    if _is_time(cells.type):
+        return True
+    text = _first_cell(cells)
+    return bool(text and not is_number(text) and fitting_formats(text, date_format))
+
+
 def _looks_like_dates(name: str, text: str | None) -> bool:
     """Whether name and first cell of a column suggest dates. Numbers below 10,000 count rows or hours."""
     if text is None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.figure import Figure
 
-from ucbf.exponents import Growth
 from ucbf.figures.style import BANDS, STYLES, finding, plain, quiet
 from ucbf.reports import interval, length_of
-from ucbf.studies.store import Results
+
+if TYPE_CHECKING:
+    from ucbf.exponents import Growth
+    from ucbf.studies.store import Results
 
 
 def horizon_figure(results: Results, found: list[Growth]) -> Figure:

@@ -23,17 +23,16 @@ def gains_over_mean_plans(fleet: Fleet, start: int) -> Floats:
     """
     if not fleet.system.space.is_line:
         raise ValueError("plans for the mean are of systems on a line")
-    N, H, S = fleet.policies.shape
+    N, S = fleet.values.shape
     endless, found = fleet.system.horizon is None, np.zeros(N)
 
     def compare(items: Ints) -> Ints:
-        law, (m, model, *room) = fleet.believed(items, True), fleet.room()
+        law, costs, value = fleet.believed(items, True), fleet.costs[items], np.zeros((len(items), S))
         mean = np.rint(law @ np.arange(law.shape[2]) / law.sum(axis=2)).astype(np.int64)
         certain = np.zeros_like(law)
         np.put_along_axis(certain, mean[:, :, None], 1.0, axis=2)
-        costs, settled, n = fleet.costs[items], fleet.settled(items), len(items)
-        value, gain, policy = np.zeros((n, S)), np.zeros(n), np.zeros((n, H, S), np.int16)
-        kernels.plan_items(m, model, fleet.parts, costs, certain, settled, value, policy, gain, *room)
+        policy, gain = fleet.plans(items, certain, costs, value)
+        settled, (m, model, *room) = fleet.settled(items), fleet.room()
         kernels.follow_items(m, model, fleet.parts, costs, law, policy, settled, value, gain, *room)
         found[items] = gain if endless and fleet.system.discount == 1 else value[:, start]
         return items

@@ -16,11 +16,11 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
-from io import BytesIO
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -190,16 +190,26 @@ def _parts(source: Path, columns: Columns, items: Items) -> Iterator[Part]:
         yield Part(number, rows, *items.of(rows.names))
 
 
+@cache
+def keep_memory() -> None:
+    """Let glibc keep what is freed for the next part; getting it anew from the system took a quarter of the time.
+
+    It keeps twice the largest array that was ever freed, of 32 MB at most. This one is never touched.
+    """
+    np.empty(2**25 - 2**16, np.uint8)
+
+
 def make_part(place: SharedFolder, job: Job, part: Part, cancelled: threading.Event | None = None) -> Done:
     """Learn some items and write their plans, unless that is done."""
+    keep_memory()
     place.check()
     path, n = Path(place.folder) / f"plans-{part.number:06d}-{key_of(job, part)}.parquet", len(part.rows.names)
     if _is_whole(path, n):
         return Done(path.name, 0, n, 0)
     table = table_of(job, part)
-    file = BytesIO()
+    file = pa.BufferOutputStream()
     pq.write_table(table, file, compression="zstd", use_dictionary=False)
-    write_among_many(path, file.getvalue())
+    write_among_many(path, file.getvalue().to_pybytes())
     refused = sum(note is not None and note.startswith(REFUSED) for note in table["note"].to_pylist())
     return Done(path.name, n - refused, 0, refused)
 

@@ -239,13 +239,36 @@ class Fleet:
 
     def _plan(self, items: Ints) -> Ints:
         """Plan for some items, with room of its own."""
-        law = self.believed(items, True)
-        value, policy, gain = self._values[items], self._policies[items], np.zeros(len(items))
-        settled, costs = self.settled(items), self.costs[items] + self._extra[items]
-        m, model, *room = self.room()
-        kernels.plan_items(m, model, self.parts, costs, law, settled, value, policy, gain, *room)
-        self._values[items], self._policies[items], self._gains[items] = value, policy, gain
+        value, costs = self._values[items], self.costs[items] + self._extra[items]
+        found = self.plans(items, self.believed(items, True), costs, value)
+        self._values[items], (self._policies[items], self._gains[items]) = value, found
         return items
+
+    def plans(self, items: Ints, law: Floats, costs: Floats, value: Floats) -> tuple[NDArray[np.int16], Floats]:
+        """[n, H, S] the best actions of some items and [n] their gains, if W follows law [n, L, R], at costs [n, C].
+
+        value: [n, S] filled; without an end, where plans begin
+        """
+        (n, S), (m, model, v, ahead, actions, raw) = value.shape, self.room()
+        policy, gain = np.zeros((n, len(ahead), S), np.int16), np.zeros(n)
+        if self._runs is None:
+            given = costs, law, self.settled(items), value, policy, gain
+            kernels.plan_items(m, model, self.parts, *given, v, ahead, actions, raw)
+        else:
+            parts, best, chosen = self._by_action, np.zeros(S), np.zeros(S, np.int16)
+            m = m._replace(reward=np.zeros(parts.reward.shape[1:]))
+            kernels.plan_by_action(m, self._runs, parts, costs, law, value, policy, v, ahead, raw, best, chosen)
+        return policy, gain
+
+    @cached_property
+    def _runs(self) -> Ints | None:
+        """Where actions lead, if plans can be made for one action after the other."""
+        return None if self.system.horizon is None else kernels.runs_of(self.system.mechanics)
+
+    @cached_property
+    def _by_action(self) -> kernels.Parts:
+        """The parts, with rewards [1 + C, P, A, S]."""
+        return self.parts._replace(reward=np.ascontiguousarray(self.parts.reward.swapaxes(2, 3)))
 
     def believed(self, items: Ints, curious: bool) -> Floats:
         """[n, L, R] the distributions of some items; curious: with the doubts that a plan adds where W was censored."""

@@ -40,8 +40,8 @@ class Counted:
     def __init__(self, law: Counts, bins: Bins, horizon: int, n_items: int) -> None:
         one = law.attach(bins, horizon, 1, None)
         self.origin, self.rows = law, len(one.counts)
-        tables = {name: np.tile(getattr(one, name), (n_items, 1)) for name in ("counts", "below", "above")}
-        self.law: laws.Counts = one._replace(**tables)
+        counts = np.tile(one.counts, (n_items, 1))
+        self.law: laws.Counts = one._replace(counts=counts, below=np.zeros(counts.shape), above=np.zeros(counts.shape))
 
     def add(self, items: Ints, h: Ints, j: Ints) -> None:
         """Count."""

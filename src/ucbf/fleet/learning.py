@@ -59,7 +59,7 @@ def key_of(job: Job, part: Part) -> str:
     """A digest of all that the plans of some items follow from."""
     rows, preset = part.rows, job.preset
     stated: list[Any] = [__version__, type(preset).__name__, preset.parameters(), job.law, job.fitted, job.gains]
-    stated += [job.certificate]
+    stated += [job.certificate, str(rows.amount.dtype)]
     found = hashlib.sha256(
         json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names], default=str).encode()
     )
@@ -72,7 +72,7 @@ def key_of(job: Job, part: Part) -> str:
 
 def table_of(job: Job, part: Part) -> pa.Table:
     """A row for each item: what is known of it, its plan, and what looks wrong."""
-    past, coming = split(part.rows, job.preset.n_steps)
+    past, coming = split(part.rows.in_floats(), job.preset.n_steps)
     look = described(past)
     noted = notes_of(past, look, job.preset.n_steps, job.preset.amount_name, job.law["name"] == "Recent")
     _refuse(noted, np.flatnonzero(np.diff(past.begins) == 0), f"no {job.preset.amount_name} at all; leave it out")
@@ -261,7 +261,7 @@ def _plans(
         "half_life": fleet.half_lives,
         "lost_at_most": lost,
         "value": fleet.values,
-        "action": preset.action_quantities[fleet.policies].reshape(len(items), -1).astype(np.float64),
+        "action": preset.action_quantities.astype(np.float64)[fleet.policies.reshape(len(items), -1)],
     }
 
 
@@ -270,7 +270,7 @@ def _placed(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """[n] which of the items each row of some of them is of, its step, and the index of W that its amount is."""
     n = int((past.begins[items[some] + 1] - past.begins[items[some]]).sum())
-    which, step, j = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    which, step, j = (np.empty(n, np.int64) for _ in range(3))
     units = preset.to_units(preset.amount_range)
     w = np.zeros((2, 1 if preset.is_line else preset.system.raw_space.n_axes), np.int64)
     w[:, 0] = preset.sign * units  # of rows, the amount moves the first

@@ -41,7 +41,7 @@ def orders_on(folder: Path, stocks: Path, day: date | None = None) -> Iterator[p
         _check_day(parts, day)
     without = dict(there)
     for path in parts:
-        found = _orders(_read(path), told["parameters"], there, day)
+        found = _orders(_read(path), told, there, day)
         for name in found["item"].to_pylist():
             without.pop(name, None)
         yield found
@@ -94,9 +94,9 @@ def _stocks(path: Path, item: str) -> dict[str, float]:
     return found
 
 
-def _orders(plans: Any, given: dict[str, Any], there: dict[str, float], day: date | None) -> pa.Table:
-    """The orders of the items of one part."""
-    names = plans["item"].to_pylist()
+def _orders(plans: Any, told: dict[str, Any], there: dict[str, float], day: date | None) -> pa.Table:
+    """The orders of the items of one part. told: of the run."""
+    names, given = plans["item"].to_pylist(), told["parameters"]
     stock = np.array([there.get(name, np.nan) for name in names])
     last = plans["last"].cast(pa.int32()).to_numpy()
     on = last + 1 if day is None else np.full(len(names), (day - EPOCH).days, np.int32)
@@ -104,14 +104,16 @@ def _orders(plans: Any, given: dict[str, Any], there: dict[str, float], day: dat
     states, numbers = (_lengths(plans[name]) for name in ("value", "action"))
     unit, backlog = (_of_each(plans, given, name) for name in ("unit", "backlog"))
     s = np.rint(np.where(np.isfinite(stock), stock, 0) / unit) + np.rint(backlog / unit)  # what is owed counts below 0
+    H, forecast = numbers // np.maximum(states, 1), told["columns"].get("forecast")
     wrong = {
         NOT_COUNTED: np.isnan(stock),
         "its states are more than a stock; read its plan with pyarrow": _more(plans),
         BEYOND: (s < 0) | (s >= states),
         "the day is one of those that it was learned from; give a later one": on <= last,
+        "the day is after those of the forecast; learn again with one of it": (on > last + H) & (forecast is not None),
     }
     usable = planned & ~np.logical_or.reduce(list(wrong.values()))
-    h = (on - MONDAY) % np.maximum(numbers // np.maximum(states, 1), 1)
+    h = (on - MONDAY) % np.maximum(H, 1)
     first = np.concatenate([[0], np.cumsum(numbers)])[:-1]
     flat = pa.concat_arrays([chunk.flatten() for chunk in plans["action"].chunks]).to_numpy(zero_copy_only=False)
     at = np.where(usable, first + h * states + s, 0).astype(np.int64)

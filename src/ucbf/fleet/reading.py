@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,16 @@ class Rows:
     names: list[str]  # [n]
     begins: NDArray[np.int64]  # [n + 1] where the rows of each begin
     day: NDArray[np.int32]  # [N] counted from 1970-01-01
-    amount: Floats  # [N]; not a number where it is still to come
-    forecast: Floats | None  # [N]
+    amount: NDArray[Any]  # [N] of the file's kind of number; not a number where it is still to come
+    forecast: NDArray[Any] | None  # [N]
 
     def __len__(self) -> int:
         return len(self.day)
+
+    def in_floats(self) -> Rows:
+        """The same, with amounts and forecasts as floats."""
+        forecast = None if self.forecast is None else self.forecast.astype(np.float64, copy=False)
+        return replace(self, amount=self.amount.astype(np.float64, copy=False), forecast=forecast)
 
     @property
     def item(self) -> NDArray[np.int64]:
@@ -144,14 +149,14 @@ def _runs(path: Path, columns: Columns) -> Iterator[Rows]:
         with _readable(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
             for batch in file.iter_batches(ROWS, columns=columns.all):
                 if len(batch):
-                    yield _read(path, pa.Table.from_batches([batch]), columns)
+                    yield _read(path, batch, columns)
     else:
         with csv_reader(path, columns.item) as reader:
             _check_columns(path, reader.schema.names, columns.all)
             with _readable(path):
                 for batch in reader:
                     if len(batch):
-                        yield _read(path, pa.Table.from_batches([batch]), columns)
+                        yield _read(path, batch, columns)
 
 
 def rows_of(path: Path, columns: Columns, item: str) -> Any:
@@ -173,48 +178,57 @@ def rows_of(path: Path, columns: Columns, item: str) -> Any:
         return pa.concat_tables(parts).select(wanted)
 
 
-def _read(path: Path, table: Any, columns: Columns) -> Rows:
-    """A table as rows of items."""
+def _read(path: Path, batch: Any, columns: Columns) -> Rows:
+    """Rows of the file as rows of items; their numbers are those of the file, not copied."""
     needed = [columns.item, columns.time, columns.forecast or columns.amount]
     for name in needed:
-        if table[name].null_count:
+        if batch[name].null_count:
             raise UserError(f"{path}: a row has no {name!r}; fill it in, or leave the row out")
-    time = table[columns.time]
+    time = batch[columns.time]
     if not (pa.types.is_date(time.type) or pa.types.is_timestamp(time.type)):
         raise UserError(f"{path}: column {columns.time!r} is {time.type}, not dates; write them as 2026-01-31")
-    days = time.cast(pa.date32(), safe=False).cast(pa.int32()).to_numpy()
-    codes = table[columns.item].combine_chunks()
-    codes = codes.chunk(0) if isinstance(codes, pa.ChunkedArray) else codes
+    codes = batch[columns.item]
     if not pa.types.is_dictionary(codes.type):
         codes = codes.dictionary_encode()
-    number = codes.indices.to_numpy()
-    first = np.concatenate([[0], np.flatnonzero(np.diff(number)) + 1])
+    number = np.asarray(codes.indices)
+    first = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
     names = codes.dictionary.cast(pa.string()).take(codes.indices.take(pa.array(first))).to_pylist()
     return Rows(
         names,
         np.append(first, len(number)),
-        days,
-        numbers_of(path, table, columns.amount, may_miss=columns.forecast is not None),
-        None if columns.forecast is None else numbers_of(path, table, columns.forecast),
+        np.asarray(time.cast(pa.date32(), safe=False).cast(pa.int32())),
+        finite(path, batch, columns.amount, may_miss=columns.forecast is not None),
+        None if columns.forecast is None else finite(path, batch, columns.forecast),
     )
 
 
-def numbers_of(path: Any, table: Any, name: str, may_miss: bool = False) -> Floats:
-    """A column of numbers; may_miss: nulls are not a number."""
-    kind = table[name].type
-    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
-        raise UserError(f"{path}: column {name!r} is {kind}, not numbers")
-    values: Floats = table[name].cast(pa.float64(), safe=False).to_numpy()
-    good = np.isfinite(values) | np.isnan(values) if may_miss else np.isfinite(values)
-    if not good.all():
-        raise UserError(f"{path}: column {name!r} has something that is no finite number; correct it")
+def finite(path: Any, table: Any, name: str, may_miss: bool = False) -> NDArray[Any]:
+    """A column of finite numbers, of the kind that they are; may_miss: nulls are not a number."""
+    column = table[name]
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        raise UserError(f"{path}: column {name!r} is {column.type}, not numbers")
+    values = np.asarray(column)
+    if values.dtype.kind == "f":
+        good = np.isfinite(values) | np.isnan(values) if may_miss else np.isfinite(values)
+        if not good.all():
+            raise UserError(f"{path}: column {name!r} has something that is no finite number; correct it")
     return values
+
+
+def numbers_of(path: Any, table: Any, name: str, may_miss: bool = False) -> Floats:
+    """The same as floats."""
+    return finite(path, table, name, may_miss).astype(np.float64, copy=False)
 
 
 def _check_columns(path: Path, names: list[str], wanted: list[str]) -> None:
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise UserError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}")
+        commas = (
+            "; separate the cells by commas" if len(names) == 1 and any(mark in names[0] for mark in ";\t|") else ""
+        )
+        raise UserError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}{commas}")
 
 
 def csv_reader(path: Path, item: str) -> Any:

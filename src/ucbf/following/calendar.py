@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,21 @@ LONGEST_GAPS = {"half-hour": 35_088, "hour": 17_544, "day": 731, "week": 104, "m
 MANY_STEPS = 10_000  # where they have no dates
 MANY = 3  # dates that are named one by one
 EPOCH = datetime(1970, 1, 1)
+
+
+class Dated(Protocol):
+    """A step that says when it was, by its date or its number."""
+
+    @property
+    def date(self) -> Any:
+        """Its date, if it has one."""
+
+    @property
+    def step(self) -> int | None:
+        """Its number, if it has one."""
+
+
+Each = TypeVar("Each", bound=Dated)
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,13 @@ class Calendar:
         if default is None:
             raise UserError("no date is given, and the series has dates; give it (--date, or a column of dates)")
         return default
+
+    def in_order(self, told: Sequence[Each]) -> list[Each]:
+        """Steps in the order of time, as a file need not have them; as they are, where one says not when it was."""
+        try:
+            return sorted(told, key=lambda each: self.number_meant(each.date, each.step, None))
+        except ValueError:
+            return [*told]
 
     def date_of(self, number: int) -> datetime:
         """The date of a step."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ucbf.errors import UserError
 from ucbf.following.calendar import MANY, Calendar
@@ -16,6 +17,7 @@ from ucbf.journal import Contents, Record
 from ucbf.systems import Preset
 
 NOTHING = "nothing is assumed of"
+Step = TypeVar("Step")
 NEW, CORRECTED, SAME = "taken in", "corrected", "already there"  # what is done with a step
 
 
@@ -52,23 +54,37 @@ class Entries(dict[int, Entry]):
 
 def entries_of(path: object, contents: Contents, model: Model, preset: Preset) -> Entries:
     """The steps that the lines of a journal say; path: of the journal."""
-    found: dict[int, Entry] = {}
-    gone: set[int] = set()
+
+    def entry_of(number: int, record: Record) -> Entry:
+        advised, step = record["advised"], of_record(record, words_of(preset))
+        ahead = known_of_record(model, number, record.get("known")) if number > 0 else {}
+        return Entry(number, step, None if advised is None else float(advised), ahead)
+
+    found, removed = by_number(path, contents, model.calendar, entry_of)
+    entries = Entries((number, entry) for number, entry in found.items() if number > 0)
+    entries.in_series, entries.removed = len(found) - len(entries), removed
+    return entries
+
+
+def by_number(
+    path: object, contents: Contents, calendar: Calendar, read: Callable[[int, Record], Step]
+) -> tuple[dict[int, Step], frozenset[int]]:
+    """What the lines of a journal say of every step, in the order of the steps; and which of them were removed.
+
+    What was corrected counts as it was corrected. read: a step, given its number and its line
+    """
+    found, gone = dict[int, Step](), set[int]()
     for i, record in enumerate(contents.records):
         try:
-            number = model.calendar.number_of_key(record)
+            number = calendar.number_of_key(record)
             if record.get("removed"):
                 found.pop(number, None)
                 gone.add(number)
-                continue
-            advised, step = record["advised"], of_record(record, words_of(preset))
-            ahead = known_of_record(model, number, record.get("known")) if number > 0 else {}
-            found[number] = Entry(number, step, None if advised is None else float(advised), ahead)
+            else:
+                found[number] = read(number, record)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path}, line {i + 2} cannot be used: {error}; move the journal away") from None
-    entries = Entries(sorted((number, entry) for number, entry in found.items() if number > 0))
-    entries.in_series, entries.removed = len(found) - len(entries), frozenset(gone - set(found))
-    return entries
+    return dict(sorted(found.items())), frozenset(gone - set(found))
 
 
 def record_of(calendar: Calendar, entry: Entry) -> Record:
@@ -84,6 +100,12 @@ def last_before(numbers: Sequence[int], number: int) -> int:
     """The last of numbers in their order that is below another; 0 if none of them is above 0."""
     i = bisect_left(numbers, number)
     return max(numbers[i - 1], 0) if i else 0
+
+
+def check_alike(when: str, alike: bool) -> None:
+    """An error for a step that is told twice at once, with other numbers."""
+    if not alike:
+        raise UserError(f"{when} comes twice, with other numbers; leave one of them out")
 
 
 def decided(there: object, same: bool, correct: bool, when: str) -> str:

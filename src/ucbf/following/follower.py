@@ -23,6 +23,7 @@ from ucbf.following.entries import (
     SAME,
     Entries,
     Entry,
+    check_alike,
     decided,
     entries_of,
     last_before,
@@ -213,7 +214,7 @@ class Follower:
         """The steps by their numbers; an error for the first that cannot be."""
         found: dict[int, Entry] = {}
         here = sorted(entries)  # and those of the steps that are told
-        for step in steps:
+        for step in self.calendar.in_order(steps):
             try:
                 default = None if self.calendar.is_dated else max([0, *here[-1:]]) + 1
                 number = self.number_of(step.date, step.step, default)
@@ -225,13 +226,12 @@ class Follower:
                 ahead = ahead_of(self.folder, self.model, number, known)
                 step = with_next_state(preset, self.calendar.place_of(number), step)
                 knowledge.read(number, step, ahead)
+                check_alike(self.calendar.when(number), number not in found or found[number].happened.is_same(step))
             except UserError as error:
                 raise step.error(str(error)) from None
             except ValueError as error:
                 remedy = "" if "correct" in str(error) else ": correct it, or learn with other sizes"
                 raise step.error(f"{error}{remedy}") from None
-            if number in found and not found[number].happened.is_same(step):
-                raise step.error(f"{self.calendar.when(number)} comes twice, with other numbers; leave one of them out")
             if number not in found and number not in entries:
                 insort(here, number)
             found[number] = Entry(number, step, None, ahead)

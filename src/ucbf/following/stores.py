@@ -14,10 +14,10 @@ from ucbf.errors import UserError
 from ucbf.files import write_whole
 from ucbf.fitted_orders import FittedOrders
 from ucbf.following.calendar import Calendar, named
-from ucbf.following.entries import NEW, SAME, decided, last_before, removal_of
+from ucbf.following.entries import NEW, SAME, by_number, check_alike, decided, last_before, removal_of
 from ucbf.following.model import Stored, path_of, read_stored, sealed, unsealed
 from ucbf.following.store_steps import StoreStep, Told, under_way_after
-from ucbf.journal import Journal
+from ucbf.journal import Contents, Journal, Record
 from ucbf.kernels.shelves import sized
 from ucbf.rolling import Rolling, terms_of
 from ucbf.suppliers import Supplier
@@ -26,6 +26,7 @@ from ucbf.systems.inventory import Inventory
 FAR = 3.0  # times the largest demand that was seen: a slip of the pen
 NAME, FORMAT, VERSION = "store.json", "ucbf store", 3
 FITTED = "fitted.npz"  # orders by fitted values, where these are followed
+FIELDS = ("demand", "order", "received", "sold_out", "cancelled")  # of a line of the journal
 Pairs = list[tuple[float, int]]  # quantity and age of orders under way
 
 
@@ -134,15 +135,17 @@ class StoreFollower:
         """Take in many steps, all or none if one is refused; what was done, a line for each."""
         said = []
         with self.journal.writing() as writing:
-            steps, records = self._steps(writing.contents.records), []
+            steps, records = self._steps(writing.contents), []
             here = sorted(steps)
             most = max((*self.store.demands, *(each.demand for each in steps.values())))
-            for each in told:
+            now: dict[int, StoreStep] = {}
+            for each in self.calendar.in_order(told):
                 try:
                     number = self.calendar.number_meant(each.date, each.step, max([0, *here[-1:]]) + 1)
                     what, before = named(each.date, number), last_before(here, number)
                     self.calendar.check_number(what, number, before)
                     when, there = self.calendar.when(number), steps.get(number)
+                    check_alike(when, now.setdefault(number, each.happened) == each.happened)
                     doing = decided(there, there == each.happened, correct, when)
                     if doing == NEW and not unusual:
                         self.calendar.check_is_likely(what, number, before)
@@ -181,28 +184,21 @@ class StoreFollower:
         if date is None and step is None:
             raise UserError("no step is given; say which is to be taken out (--date, or --step)")
         with self.journal.writing() as writing:
-            steps, number = self._steps(writing.contents.records), self.calendar.number_meant(date, step, None)
+            steps, number = self._steps(writing.contents), self.calendar.number_meant(date, step, None)
             removal = removal_of(self.calendar, named(date, number), number, steps, steps.removed)
             if removal is not None:
                 writing.append([removal])
         return f"{self.calendar.when(number)}: {'was taken out before' if removal is None else 'taken out'}"
 
-    def _steps(self, records: Sequence[dict[str, Any]]) -> Steps:
-        """By the number of the step: what happened; what was corrected counts as it was corrected."""
-        found, gone = dict[int, StoreStep](), set[int]()
-        for i, record in enumerate(records):
-            try:
-                number = self.calendar.number_of_key(record)
-                if record.get("removed"):
-                    found.pop(number, None)
-                    gone.add(number)
-                    continue
-                given = {name: record[name] for name in ("demand", "order", "received", "sold_out", "cancelled")}
-                found[number] = StoreStep(**given)
-            except (KeyError, TypeError, ValueError) as error:
-                raise UserError(f"{self.journal.path}, line {i + 2} cannot be used: {error}") from None
-        steps = Steps(sorted(found.items()))
-        steps.removed = frozenset(gone - set(found))
+    def _steps(self, contents: Contents) -> Steps:
+        """By the number of the step: what happened."""
+
+        def step_of(number: int, record: Record) -> StoreStep:
+            return StoreStep(**{name: record[name] for name in FIELDS})
+
+        found, removed = by_number(self.journal.path, contents, self.calendar, step_of)
+        steps = Steps(found)
+        steps.removed = removed
         return steps
 
     def _replayed(self, steps: Steps) -> tuple[Rolling, Pairs, list[str]]:
@@ -247,7 +243,7 @@ class StoreFollower:
 
     def act(self, stock: float, date: str | None = None, step: int | None = None) -> Ordered:
         """What to order now."""
-        steps = self._steps(self.journal.read().records)
+        steps = self._steps(self.journal.read())
         following = steps.last + 1
         number = self.calendar.number_meant(date, step, following)
         self.calendar.check_number(named(date, number), number, steps.last)
@@ -281,7 +277,7 @@ class StoreFollower:
 
     def status(self) -> dict[str, Any]:
         """How things stand: steps taken in, demand against what was learned, service, orders under way, lead times."""
-        steps = self._steps(self.journal.read().records)
+        steps = self._steps(self.journal.read())
         rolling, under_way, notes = self._replayed(steps)
         after = steps.after_the_series
         demands = [each.demand for each in after]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -88,6 +88,11 @@ class Preset(Parameters):
     @classmethod
     def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
         """Parameters that suit amounts with this minimum, mean and maximum; the caller rounds them up to units."""
+        return {}
+
+    @classmethod
+    def least_sizes(cls, given: Mapping[str, Any]) -> dict[str, float]:
+        """How large sizes that :meth:`suggested_sizes` suggests must be at least, for the parameters that are given."""
         return {}
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:

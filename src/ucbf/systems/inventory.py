@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -320,6 +321,13 @@ class Inventory(Preset):
     def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
         """Room for twice the largest demand so far; a demand may be half as large again."""
         return {"max_demand": 1.5 * most, "capacity": 2 * most}
+
+    @classmethod
+    def least_sizes(cls, given: Mapping[str, Any]) -> dict[str, float]:
+        """Room for two of the smallest order."""
+        pack, least = float(given.get("pack") or 0), float(given.get("min_order") or 0)
+        packs = float(np.ceil(least / pack - 1e-9)) * pack if pack > 0 else least
+        return {"capacity": 2 * max(pack, packs)}
 
     def mechanics(self) -> dict[str, Any]:
         """The arguments of the System that differ from preset to preset."""

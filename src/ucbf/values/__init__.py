@@ -17,7 +17,7 @@ from ucbf.values.iteration import policy_iteration as policy_iteration
 from ucbf.values.paths import Estimate as Estimate
 from ucbf.values.paths import FitWarning as FitWarning
 from ucbf.values.paths import Outcomes as Outcomes
-from ucbf.values.paths import measured as measured
 from ucbf.values.scores import Scores as Scores
 from ucbf.values.searching import search as search
+from ucbf.values.simulating import measured as measured
 from ucbf.values.up_to import UpTo as UpTo

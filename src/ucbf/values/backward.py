@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
 from ucbf.errors import warn
-from ucbf.large import LargeSystem, Rows
+from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.run import Progress
 from ucbf.values.choosing import best_actions
 from ucbf.values.fits import Fit, Hats, Linear, Nearest, Predict
-from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule, measured, middle
+from ucbf.values.given import the_first, the_rule, the_states
+from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule
 from ucbf.values.searching import simple_rule
+from ucbf.values.simulating import measured
 
 ALL_WEIGHED = 256  # values of W
 TRIED = 64  # so many actions, or fewer, are all tried
@@ -102,12 +104,20 @@ def backward_induction(
     progress
         Called with (steps of work done, steps of work).
     """
-    if system.horizon is None:
+    H = require_large(system).horizon
+    if H is None:
         raise ValueError("horizon is None; use values.policy_iteration where there is no end")
-    H, n = system.horizon, whole("anchors", anchors, 10)
-    outcomes, rng = Outcomes(system, law), np.random.default_rng(seed)
+    if fit is not None and not isinstance(fit, Fit):
+        raise TypeError(
+            f"fit is {fit!r:.60}; give values.Hats(), values.Nearest(), values.Linear(), or values.Regressor(what has "
+            "fit and predict)"
+        )
+    n, seed = whole("anchors", anchors, 10), whole("seed", seed, 0)
+    outcomes, first = Outcomes(system, law), the_first(system, start)
+    states = None if states is None else the_states("states", system, states)
+    base = None if base is None else the_rule("base", system, outcomes, base, first)
+    rng = np.random.default_rng(seed)
     base = simple_rule(system, law, seed) if base is None else base
-    first = middle(system, 1)[0] if start is None else np.asarray(start)
     sampled = _sampled(system, outcomes, base, first, n, rng) if states is None else _all_after(system, states)
     held_out = _sampled(system, outcomes, base, first, max(n // 5, 100), rng)
     follows: list[Predict] = [lambda x: np.zeros(len(x))] * H

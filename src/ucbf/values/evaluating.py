@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from ucbf.large import LargeSystem, Rows
 from ucbf.values.ahead import Ahead
 from ucbf.values.pairs import Q, Terms
-from ucbf.values.paths import Estimate, Outcomes, Rule, middle, walk
+from ucbf.values.paths import Estimate, Outcomes, Rule, walk
 
 SHIFTED = 0.3  # of the actions that are learned from
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)  # the one that errs least on states left out is taken
@@ -72,12 +71,12 @@ class Work:
     """Paths that rules are followed along, and the equations that they give."""
 
     def __init__(
-        self, system: LargeSystem, outcomes: Outcomes, rng: np.random.Generator, start: Any, samples: int
+        self, system: LargeSystem, outcomes: Outcomes, rng: np.random.Generator, start: Rows, samples: int
     ) -> None:
         self.system, self.outcomes, self.rng = system, outcomes, rng
         self.chains = max(50, samples // 20)
         self.kept = samples // self.chains  # states of each path
-        self.start = middle(system, 1)[0] if start is None else np.asarray(start)
+        self.start = start
         self.first = np.repeat(self.start[None], self.chains, axis=0)
 
     def begin(self, base: Rule) -> None:
@@ -178,11 +177,15 @@ class Work:
         q = self._looking_ahead(base, paths, self.around(base, visited))
         return q.weighted(self.equations(base, q, visited).solved())
 
-    def _looking_ahead(self, base: Rule, paths: int, s: Rows) -> Q:
+    def far_ahead(self, base: Rule, paths: int) -> Q:
+        """What pairs are worth by what the base earns after them alone, as many steps ahead as are ever looked at."""
+        return self._looking_ahead(base, paths, self.around(base, self.first), far=True)
+
+    def _looking_ahead(self, base: Rule, paths: int, s: Rows, far: bool = False) -> Q:
         """Q without weights yet, for states such as these."""
         system, rng = self.system, self.rng
         ahead = Ahead(system, base, self.outcomes, self.outcomes.paths(rng, paths, FARTHEST))
-        ahead = self._long_enough(ahead, s)
+        ahead = ahead if far else self._long_enough(ahead, s)
         a = self.shifted(s, base(0, s), 1.0)
         terms = Terms.of(system.after(0, s, a), ahead.rewards(s, a))
         return Q(ahead, terms, np.zeros(len(terms.centre)))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.checks import numbers
+from ucbf.checks import numbers, real, whole
 from ucbf.large import Rows
 
 Floats = NDArray[np.float64]
@@ -41,6 +41,11 @@ class Hats(Fit):
     """
 
     points: Any = None
+
+    def __post_init__(self) -> None:
+        for n in np.atleast_1d(np.asarray(self.points, object)):
+            if n is not None:
+                whole("points", n, 1)
 
     def anchors(self, sampled: Rows) -> Rows:
         """The lattice from the least to the largest that occurs along each axis."""
@@ -99,6 +104,9 @@ class Nearest(Fit):
 
     neighbours: int = 8
 
+    def __post_init__(self) -> None:
+        whole("neighbours", self.neighbours, 1)
+
     def at(self, anchors: Rows, y: Floats) -> Predict:
         """Weights are 1 / distance, along axes of equal spread; at an anchor it is what the anchor is."""
         from scipy.spatial import cKDTree
@@ -126,9 +134,17 @@ class Linear(Fit):
     features: Callable[[Rows], Any] | None = None
     ridge: float = 1e-8
 
+    def __post_init__(self) -> None:
+        real("ridge", self.ridge, 0)
+        if self.features is not None and not callable(self.features):
+            raise TypeError(f"features is {self.features!r:.60}; give a function from after-states [N, k] to [N, F]")
+
     def _features(self, x: Rows, mean: Floats, spread: Floats) -> Floats:
         if self.features is not None:
-            return numbers("features", self.features(np.array(x)))
+            found = numbers("features", self.features(np.array(x)))
+            if found.ndim != 2 or len(found) != len(x):
+                raise ValueError(f"features gives shape {found.shape} for {len(x)} after-states; give [{len(x)}, F]")
+            return found
         y = (x - mean) / spread
         first, second = np.triu_indices(y.shape[1])
         return np.concatenate([np.ones((len(y), 1)), y, y[:, first] * y[:, second]], axis=1)

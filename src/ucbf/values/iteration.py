@@ -23,9 +23,10 @@ import numpy as np
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
 from ucbf.errors import warn
-from ucbf.large import LargeSystem, Rows
+from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.run import Progress
 from ucbf.values.evaluating import Equations, Judged, Work
+from ucbf.values.given import the_first, the_rule
 from ucbf.values.pairs import Greedy, Q
 from ucbf.values.paths import Estimate, FitWarning, Outcomes, Rule
 from ucbf.values.searching import imitated, simple_rule
@@ -70,7 +71,10 @@ class Fitted:
         rule, or more, until what it earns moves no more; discounted, of those from ``start`` on.
         """
         rule, system = self.rule if rule is None else rule, self.q.ahead.system
-        work = Work(system, Outcomes(system, law), np.random.default_rng(seed), start, whole("samples", samples, 100))
+        seed, outcomes, first = whole("seed", seed, 0), Outcomes(system, law), the_first(system, start)
+        if rule is not self.rule:
+            the_rule("rule", system, outcomes, rule, first)
+        work = Work(system, outcomes, np.random.default_rng(seed), first, whole("samples", samples, 100))
         work.begin(rule)
         return work.judge(rule, self.q, work.visited(rule, seed), seed).worth
 
@@ -117,17 +121,20 @@ def policy_iteration(
     progress
         Called with (steps of work done, steps of work).
     """
-    if system.horizon is not None:
+    if require_large(system).horizon is not None:
         raise ValueError(f"horizon is {system.horizon}; use values.backward_induction where there is an end")
     k = system.n_raw
     samples = int(np.clip(10 * (k + 4) * (k + 5), 300, 1000)) if samples is None else whole("samples", samples, 100)
-    rounds = whole("rounds", rounds, 1)
+    rounds, seed = whole("rounds", rounds, 1), whole("seed", seed, 0)
+    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 512
+    outcomes, first = Outcomes(system, law), the_first(system, start)
+    base = None if base is None else the_rule("base", system, outcomes, base, first)
     count = _Count(progress, REBASED + rounds + 2)
     base = simple_rule(system, law, seed) if base is None else base
     count.one_more()
-    K = whole("paths", paths, 1) if paths is not None else 32 if system.compiled is None else 512
-    work = Work(system, Outcomes(system, law), np.random.default_rng(seed), start, samples)
-    q, tried, before, rebased = work.begun(base, K), list[_Tried](), list[_Tried](), 0
+    work = Work(system, outcomes, np.random.default_rng(seed), first, samples)
+    q, tried, before, rebased, far = work.begun(base, K), list[_Tried](), list[_Tried](), 0, False
+    fitted = q
     equations: Equations | None = None
     while len(tried) <= rounds:
         rule = Greedy(q)
@@ -137,20 +144,24 @@ def policy_iteration(
             copy = imitated(system, visited, rule(0, visited))
             if work.wins(copy, base):
                 base, q, before, tried, rebased = copy, work.begun(copy, K), before + tried[1:], [], rebased + 1
-                equations = None
+                equations, fitted, far = None, q, False
                 continue
         if not tried:
             there = work.visited(base, seed + 1)
             tried.append(_Tried(base, q, there, work.judge(base, q, there, seed + 1)))
         tried.append(_Tried(rule, q, visited, work.judge(rule, q, visited, seed + 1)))
         best = _best(tried)
+        if best is tried[0] and not far:  # what is fitted may mislead: a long look ahead alone
+            before.append(tried.pop())
+            q, far = work.far_ahead(base, K), True
+            continue
         if best is tried[0]:  # a step too far: half of it
-            q = q.weighted(q.theta / 2)
+            q = fitted = fitted.weighted(fitted.theta / 2)
             continue
         new = work.equations(best.rule, q, best.visited)  # later rules are much alike: what is known of all is used
         equations = new if equations is None else equations.and_also(new)
         theta = equations.solved()
-        q = q.weighted(theta if best is tried[-1] else (theta + best.q.theta) / 2)
+        q = fitted = q.weighted(theta if best is tried[-1] else (theta + best.q.theta) / 2)
     best = _best(tried + before)
     for times in (1, 2, 4, 8, 16):  # once more, on other paths, and longer ones where they say little
         by_base, by_best = (

@@ -1,16 +1,15 @@
-"""Many paths at once: disturbances drawn beforehand, and what a rule earns on them."""
+"""Many paths at once: disturbances drawn beforehand, and where a rule leads on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.disturbance import Disturbance, invert
-from ucbf.large import LargeSystem, Rows
+from ucbf.large import LargeSystem, Rows, require_large
 
 Rule = Callable[[int, Rows], Rows]  # from the step and states [N, d] to actions [N, m]
 
@@ -56,6 +55,7 @@ class Outcomes:
     """
 
     def __init__(self, system: LargeSystem, law: Disturbance) -> None:
+        require_large(system)
         if not isinstance(law, Disturbance):
             raise TypeError(f"law is {law!r:.60}; give a ucbf.Disturbance of W")
         if len(law.pmf) > 1 or law.n_contexts > 1:
@@ -70,6 +70,7 @@ class Outcomes:
         if values.shape[1] != system.n_raw:
             raise ValueError(f"law has rows of {values.shape[1]} numbers, and f of {system.n_raw}; give one for each")
         self.values: Rows = values.astype(np.int64) if (values == np.rint(values)).all() else values
+        _require_within(system, self.values)
         order = np.lexsort(self.values.T[::-1])  # so that strata are of neighbours
         self.values, self.pmf = self.values[order], self.pmf[order]
 
@@ -104,6 +105,19 @@ class Outcomes:
         return np.concatenate([exact, self.values[invert(rest / left, u)]], axis=1), weights
 
 
+def _require_within(system: LargeSystem, values: Rows) -> None:
+    """W takes no value that the system declares impossible: demand where f takes W = -demand, say."""
+    if system.disturbance_range is None:
+        return
+    low, high = (np.atleast_1d(end) for end in system.disturbance_range)
+    outside = ((values < low) | (values > high)).any(axis=1)
+    if outside.any():
+        raise ValueError(
+            f"law gives W = {values[int(outside.argmax())]}, outside the declared disturbance_range {low}..{high}; "
+            "give the law of what is added to f (of a preset: preset.large_law(demand)), or declare a wider range"
+        )
+
+
 def middle(system: LargeSystem, n: int) -> Rows:
     """[n, d] the state nearest to zero, n times: where an empty store begins."""
     first = np.clip(np.zeros(system.n_axes), system.low, system.high)
@@ -117,36 +131,3 @@ def walk(system: LargeSystem, rule: Rule, s: Rows, w: Rows, first: int = 0) -> t
         h = first + t if system.horizon is not None else 0
         earned[:, t], s = system.step(h, s, rule(h, s), w[:, t])
     return earned, s
-
-
-def measured(
-    system: LargeSystem,
-    law: Disturbance,
-    rule: Rule,
-    *,
-    start: Any = None,
-    chains: int = 400,
-    steps: int = 1000,
-    warm_up: int = 200,
-    seed: int = 0,
-) -> Estimate:
-    """What a rule earns, by plain simulation: a step in the long run, or in an episode, or discounted.
-
-    start: [d] the first state; the one nearest to zero if None
-    chains, steps, warm_up: how many paths, how many steps of each count, and how many before (without an end)
-    """
-    outcomes, rng = Outcomes(system, law), np.random.default_rng(seed)
-    s = middle(system, chains) if start is None else np.repeat(np.asarray(start)[None], chains, axis=0)
-    if system.horizon is not None:
-        earned, s = walk(system, rule, s, outcomes.draw(rng, chains, system.horizon))
-        weights = system.discount ** np.arange(system.horizon)
-        totals = earned @ weights + system.discount**system.horizon * system.ended(s)
-    elif system.discount < 1:
-        steps = int(np.ceil(np.log(1e-4) / np.log(system.discount)))
-        earned, _ = walk(system, rule, s, outcomes.draw(rng, chains, steps))
-        totals = earned @ system.discount ** np.arange(steps)
-    else:
-        _, s = walk(system, rule, s, outcomes.draw(rng, chains, warm_up))
-        earned, _ = walk(system, rule, s, outcomes.draw(rng, chains, steps))
-        totals = earned.mean(axis=1)
-    return Estimate.of(totals)

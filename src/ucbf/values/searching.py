@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ucbf.checks import one_of
+from ucbf.checks import one_of, whole
 from ucbf.disturbance import Disturbance
-from ucbf.large import LargeSystem, Rows
+from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.values.scores import Scores, imitated_scores, search_scores
 from ucbf.values.trials import Trial
 from ucbf.values.up_to import UpTo, imitated_up_to, search_up_to
@@ -23,11 +23,12 @@ def search(
     chains, steps: how many paths the rules are compared on, and, without an end, how long these are
     """
     one_of("kind", kind, KINDS)
-    if kind == "scores" and system.continuous:
+    chains, steps, seed = whole("chains", chains, 1), whole("steps", steps, 1), whole("seed", seed, 0)
+    if kind == "scores" and require_large(system).continuous:
         raise ValueError("kind is 'scores', and actions are continuous; give another kind, or list some actions")
     if kind == "scores":
         return search_scores(system, law, chains, steps, seed)
-    return search_up_to(Trial.drawn(system, law, chains, steps, seed), kind)
+    return search_up_to(Trial.drawn(require_large(system), law, chains, steps, seed), kind)
 
 
 def simple_rule(system: LargeSystem, law: Disturbance, seed: int = 0) -> UpTo | Scores:
