@@ -15,7 +15,6 @@ gain is measured once more.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
+from ucbf.errors import warn
 from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.run import Progress
 from ucbf.values.evaluating import Equations, Judged, Work
@@ -181,19 +181,17 @@ def policy_iteration(
 def _say(worth: Estimate, gains: list[Estimate]) -> None:
     """Warn where fitting failed."""
     if worth.error > POOR * abs(worth.mean):
-        warnings.warn(
+        warn(
             f"what the rule earns is known only as {worth}: rewards vary too much for so few states; give more "
             "samples, or a base of your own",
             FitWarning,
-            stacklevel=3,
         )
     elif all(gain.mean + 2 * gain.error < -PRECISE * abs(worth.mean) for gain in gains):
-        warnings.warn(
+        warn(
             f"every rule that was fitted earns less than the base, the best of them by "
             f"{-max(gain.mean for gain in gains):.4g}: values are not fitted well here, and the base is returned; give "
             "more samples, or a base of your own",
             FitWarning,
-            stacklevel=3,
         )
 
 
