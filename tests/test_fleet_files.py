@@ -216,6 +216,71 @@ def test_sizes_are_chosen_by_the_data_and_rounded_so_that_items_share_them(tmp_p
     assert rows["zero"]["note"].startswith("refused: all amounts are 0")
 
 
+def test_amounts_far_from_all_others_are_named_and_sizes_do_not_follow_them(tmp_path):
+    usual = np.tile([3.0, 1, 2, 4, 0, 2, 40], 12)  # Sundays sell most
+    tenfold, absurd = usual.copy(), usual.copy()
+    tenfold[8] = 35  # a Tuesday, 2024-01-09, that sells less than a Sunday
+    absurd[20] = 99_999
+    parts = [rows_of(name, amounts) for name, amounts in (("odd", tenfold), ("ok", usual), ("typo", absurd))]
+    pq.write_table(pa.concat_tables(parts), tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": ["odd", "ok", "typo"], "price": [9.0] * 3}), tmp_path / "items.parquet")
+    odd, ok, typo = learned(tmp_path, fitted=("unit", "max_demand", "capacity"))[1]
+    assert odd["note"] == "far from all others: 35 on 2024-01-09; the others go from 0 to 40"
+    assert ok["note"] is None
+    assert typo["note"] == (
+        "refused: one demand is 99999 at 2024-01-21, the largest of the others 40; correct it, or say how far they"
+        " go (max_demand)"
+    )
+    assert odd["capacity"] == ok["capacity"]
+    assert typo["action"] is None
+
+
+def test_an_outlier_is_named_where_sizes_are_given_and_days_are_missing(tmp_path):
+    days = np.arange(84) % 3
+    days[50] = 60
+    part = rows_of("gap", days).take([0, *range(2, 84)])
+    pq.write_table(part, tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": ["gap"], "price": [9.0]}), tmp_path / "items.parquet")
+    (row,) = learned(tmp_path, SHOP.replace(max_demand=60))[1]
+    assert row["note"] == "far from all others: 60 on 2024-02-20; the others go from 0 to 2; missing: 1 day"
+
+
+def test_sizes_fit_packs_and_dear_orders_of_each_item(tmp_path):
+    rng = np.random.default_rng(5)
+    demand = {name: rng.integers(0, 2, 84) for name in ("bound", "dear", "loss", "never", "packs")}
+    pq.write_table(pa.concat_tables([rows_of(*item) for item in demand.items()]), tmp_path / "demand.parquet")
+    costs = {"price": [9, 9, 3, 4.5, 9], "unit_cost": [4.0] * 5, "order_cost": [40, 40, 0, 40, 0.0],
+             "holding": [0.001, 0.1, 0.1, 9, 0.1], "pack": [None, None, None, None, 6.0]}  # fmt: skip
+    pq.write_table(pa.table({"item": list(demand), **costs}), tmp_path / "items.parquet")
+    bound, dear, loss, never, packs = learned(
+        tmp_path,
+        ucbf.systems.Inventory(capacity=2, max_demand=1, horizon=None, period=7),
+        fitted=("unit", "max_demand", "capacity"),
+    )[1]
+    assert packs["note"] is None
+    assert packs["capacity"] == 16  # the largest demand is 1, and two packs of 6 have room besides
+    assert set(packs["action"]) == {0, 6}
+    # 1.25 sqrt(2 * 40 * 0.5 / 0.1) = 25, more or less, and 1; rounded up.
+    assert dear["capacity"] == 32
+    assert dear["note"] is None
+    assert max(dear["action"]) > 12
+    assert never["note"].startswith("nothing is ever ordered, although its price (4.5) is above its unit cost (4)")
+    assert loss["note"] == "nothing is ever ordered: its price (3) is not above its unit cost (4)"
+    assert bound["note"] is None
+
+
+def test_a_capacity_that_was_chosen_and_is_used_up_is_said(tmp_path):
+    part = rows_of("bound", np.random.default_rng(5).integers(0, 2, 84))
+    pq.write_table(part, tmp_path / "demand.parquet")
+    shop = ucbf.systems.Inventory(capacity=20, max_demand=1, horizon=None, period=7, holding=0, order_cost=20)
+    pq.write_table(pa.table({"item": ["bound"], "price": [9.0]}), tmp_path / "items.parquet")
+    (row,) = learned(tmp_path, shop, fitted=("capacity",))[1]
+    assert row["capacity"] == 6  # what a week sells, as nothing speaks against a large stock
+    assert row["note"] == "its capacity of 6, which was chosen, is used up: a larger one may earn more"
+    (row,) = learned(tmp_path, shop)[1]
+    assert row["note"] is None  # it was given
+
+
 def test_recent_demand_counts_more_where_that_predicts_better(tmp_path):
     rng = np.random.default_rng(1)
     fell = np.r_[rng.integers(4, 7, 7 * 40), rng.integers(0, 2, 7 * 40)]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ucbf.errors import UserError
 from ucbf.fleet.files import AGAIN, finished_run
-from ucbf.fleet.learning import MONDAY
+from ucbf.fleet.notes import MONDAY
 from ucbf.fleet.reading import csv_reader, is_parquet, numbers_of
 
 Floats = NDArray[np.float64]
@@ -95,7 +95,7 @@ def _stocks(path: Path, item: str) -> dict[str, float]:
 
 
 def _orders(plans: Any, told: dict[str, Any], there: dict[str, float], day: date | None) -> pa.Table:
-    """The orders of the items of one part. told: of the run"""
+    """The orders of the items of one part, by what was told of the run."""
     names, given = plans["item"].to_pylist(), told["parameters"]
     stock = np.array([there.get(name, np.nan) for name in names])
     last = plans["last"].cast(pa.int32()).to_numpy()

@@ -86,8 +86,11 @@ class Preset(Parameters):
         """The arguments of the System that differ from preset to preset: f, reward, sizes, ..."""
 
     @classmethod
-    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Parameters that suit amounts with this minimum, mean and maximum; the caller rounds them up to units."""
+    def suggested_sizes(cls, least: float, mean: float, most: float, **given: Any) -> dict[str, Any]:
+        """Parameters that suit amounts with this minimum, mean and maximum; the caller rounds them up to units.
+
+        given: parameters that are known; the others are as the preset has them
+        """
         return {}
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:
