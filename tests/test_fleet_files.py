@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ import ucbf
 from commands import ucbf as run
 from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
-from ucbf.fleet import reading
+from ucbf.fleet import reading, text
 from ucbf.fleet.orders import orders_on
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
@@ -408,6 +408,83 @@ def test_the_command_with_files_of_text(tmp_path):
     assert pq.read_table(list(out.glob("*.parquet"))).sort_by("item").to_pylist() == rows
     assert "without a column of items" in run("learn", "inventory", *flags[:2], *flags[4:], *sizes, check=False).stderr
     assert "give their file (--items)" in run("learn", "inventory", *flags[:2], "--jobs", 2, check=False).stderr
+
+
+def german(folder, demand, costs):
+    """Files as spreadsheets write them there: semicolons, days before months, decimal commas, Windows text."""
+    rows = []
+    for name, amounts in demand.items():
+        dates = [date(2024, 1, 1) + timedelta(k) for k in range(len(amounts))]
+        rows += [f"{day:%d.%m.%Y};{name};{amount}" for day, amount in zip(dates, amounts, strict=True) if amount != ""]
+    (folder / "absatz.csv").write_bytes("\r\n".join(["Tag;Artikel;Menge", *rows]).encode("cp1252"))
+    (folder / "artikel.csv").write_bytes("\r\n".join(["Artikel;price;holding", *costs]).encode("cp1252"))
+
+
+def test_files_of_text_are_read_by_the_rules_of_a_single_series(tmp_path):
+    usual = [str(k % 4) for k in range(84)]
+    amounts = {"süß": usual, "typo": [*usual[:40], "k.A.", *usual[41:]], "0017": ["1,5", *usual[1:]]}
+    german(tmp_path, amounts, ["süß;9,50;0,05", "typo;9,50;0,05", "0017;8;"])
+    columns, shop = ucbf.fleet.Columns("Artikel", "Tag", "Menge"), SHOP.replace(unit=0.5)
+    counted = ucbf.learn_fleet(
+        shop, tmp_path / "absatz.csv", tmp_path / "out", tmp_path / "artikel.csv", columns=columns
+    )
+    assert counted == {"learned": 1, "kept": 0, "refused": 2}
+    rows = {row["item"]: row for row in pq.read_table(list((tmp_path / "out").glob("*.parquet"))).to_pylist()}
+    assert rows["süß"]["note"] is None
+    assert (rows["süß"]["price"], rows["süß"]["mean"], str(rows["süß"]["first"])) == (9.5, 1.5, "2024-01-01")
+    path = tmp_path / "absatz.csv"
+    assert rows["typo"]["note"] == f"refused: {path}, row 126, column 'Menge': 'k.A.' is not a number"
+    assert rows["0017"]["note"].startswith("refused: no costs")
+    assert rows["0017"]["mean"] == (1.5 + 126) / 84  # 1,5 in place of the first 0, and 0 to 3 twenty-one times
+    (tmp_path / "bestand.csv").write_text("Artikel;stock\nsüß;1,5\n", encoding="utf-8")
+    found = pa.concat_tables(orders_on(tmp_path / "out", tmp_path / "bestand.csv")).to_pylist()
+    assert found[0]["stock"] == 1.5
+    assert found[0]["order"] > 0
+
+
+def test_a_large_file_of_text_is_read_a_part_at_a_time_with_the_same_plans(tmp_path, monkeypatch):
+    shop_file(tmp_path)
+    pyarrow.csv.write_csv(pq.read_table(tmp_path / "demand.parquet"), tmp_path / "demand.csv")
+    found = []
+    for name, largest in (("whole", 10**9), ("parts", 0)):
+        monkeypatch.setattr(text, "LARGEST", largest)
+        ucbf.learn_fleet(SHOP, tmp_path / "demand.csv", tmp_path / name, tmp_path / "items.parquet")
+        found.append(pq.read_table(list((tmp_path / name).glob("*.parquet"))).to_pylist())
+        assert reading.table_of_item(tmp_path / "demand.csv", reading.Columns(), "none") is None
+        alone = reading.table_of_item(tmp_path / "demand.csv", reading.Columns(), "sku3")
+        assert ucbf.data.read_series(alone, "demand", "date").values.tolist() == demand_of(tmp_path, "sku3")
+    assert found[0] == found[1]
+
+
+def demand_of(folder, item):
+    return pq.read_table(folder / "demand.parquet", filters=[("item", "==", item)])["demand"].to_pylist()
+
+
+def test_a_file_that_no_item_can_be_read_from_is_refused(tmp_path):
+    german(tmp_path, {"a": ["x"] * 9, "b": ["y"] * 9}, ["a;9;1"])
+    with pytest.raises(UserError, match="row 2, column 'Menge': 'x' is not a number"):
+        ucbf.learn_fleet(
+            SHOP, tmp_path / "absatz.csv", tmp_path / "out", columns=ucbf.fleet.Columns("Artikel", "Tag", "Menge")
+        )
+
+
+def test_days_without_a_row_count_as_zero_where_that_is_said(tmp_path):
+    usual = [str(1 + k % 3) for k in range(84)]
+    german(tmp_path, {"a": ["", "", *usual[2:30], "", "", *usual[32:83], ""], "b": usual}, ["a;9;1", "b;9;1"])
+    sold = 28 * 6 - (1 + 2) - 3 - (1 + 2)
+    for gaps, days, note in (("unknown", 79, "missing: 2 days"), ("zero", 81, None)):
+        ucbf.learn_fleet(
+            SHOP,
+            tmp_path / "absatz.csv",
+            tmp_path / gaps,
+            tmp_path / "artikel.csv",
+            columns=ucbf.fleet.Columns("Artikel", "Tag", "Menge", gaps=gaps),
+        )
+        a, b = pq.read_table(list((tmp_path / gaps).glob("*.parquet"))).to_pylist()
+        # 1 + 2 + 3 twenty-eight times, without the first two, the last and two in the middle.
+        assert a["mean"] == pytest.approx(sold / days)
+        assert (str(a["first"]), str(a["last"]), a["note"]) == ("2024-01-03", "2024-03-23", note)
+        assert (b["mean"], b["note"]) == (2, None)
 
 
 def test_what_to_order_for_every_item_on_a_day(tmp_path):

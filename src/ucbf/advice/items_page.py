@@ -145,7 +145,7 @@ def _shown(plans: pa.Table) -> Rows:
         [
             str(row["item"]),
             str(row["rows"]),
-            f"{row['mean']:.4g}",
+            "" if row["mean"] != row["mean"] else f"{row['mean']:.4g}",
             "" if row["expected"] is None else f"{row['expected']:.5g}",
             "" if row["gain"] is None else f"{row['gain']:.4g}",
             row["note"] or "",

@@ -30,7 +30,7 @@ from ucbf.fleet.notes import (
     nothing_ordered,
     outliers_of_rows,
 )
-from ucbf.fleet.reading import Rows
+from ucbf.fleet.rows import Rows
 from ucbf.kernels.fleet import place_rows
 from ucbf.laws import Law, make_law
 from ucbf.systems.base import Preset
@@ -71,7 +71,7 @@ def key_of(job: Job, part: Part) -> str:
     stated: list[Any] = [__version__, type(preset).__name__, preset.parameters(), job.law, job.fitted, job.gains]
     stated += [job.certificate, str(rows.amount.dtype)]
     found = hashlib.sha256(
-        json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names], default=str).encode()
+        json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names, rows.refused], default=str).encode()
     )
     tables = [part.costs[name] for name in sorted(part.costs)] + [part.shape[name] for name in sorted(part.shape)]
     for array in (rows.begins, rows.day, rows.amount, rows.forecast, *tables):
@@ -86,6 +86,9 @@ def table_of(job: Job, part: Part) -> pa.Table:
     look = described(past)
     odd = outliers_of_rows(past, job.preset.n_steps)
     noted = notes_of(past, look, job.preset.n_steps, job.preset.amount_name, job.law["name"] == "Recent", odd)
+    for i, name in enumerate(part.rows.names if part.rows.refused else ()):
+        if name in part.rows.refused:
+            noted[i] = REFUSED + part.rows.refused[name]
     _refuse(noted, np.flatnonzero(np.diff(past.begins) == 0), f"no {job.preset.amount_name} at all; leave it out")
     _refuse(noted, np.flatnonzero(_unpriced(part)), "no costs; add a row to the file of costs")
     if coming is not None:

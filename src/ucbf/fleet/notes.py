@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucbf.data.outliers import outliers_of_each
-from ucbf.fleet.reading import Rows
+from ucbf.fleet.rows import Rows
 from ucbf.kernels.fleet import describe_items
 from ucbf.wording import show_count
 
