@@ -22,6 +22,7 @@ from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
 from ucbf.fleet import reading, text
 from ucbf.fleet.orders import orders_on
+from ucbf.fleet.rows import Rows
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
 MONDAY = np.datetime64("2024-01-01")
@@ -485,6 +486,18 @@ def test_days_without_a_row_count_as_zero_where_that_is_said(tmp_path):
         assert a["mean"] == pytest.approx(sold / days)
         assert (str(a["first"]), str(a["last"]), a["note"]) == ("2024-01-03", "2024-03-23", note)
         assert (b["mean"], b["note"]) == (2, None)
+
+
+def test_missing_days_between_two_of_an_item_become_zeros_by_hand():
+    rows = Rows(
+        ["a", "b"], np.array([0, 3, 5]), np.array([10, 11, 14, 20, 22], np.int32), np.array([5.0, 4, 3, 2, 1]), None
+    )
+    filled = rows.with_zeros()
+    assert filled.begins.tolist() == [0, 5, 8]  # from the 14th of a to the 20th of b nothing is missing
+    assert filled.day.tolist() == [10, 11, 12, 13, 14, 20, 21, 22]
+    assert filled.amount.tolist() == [5, 4, 0, 0, 3, 2, 0, 1]
+    far = Rows(["a"], np.array([0, 2]), np.array([10, 10_000], np.int32), np.array([5.0, 4]), None)
+    assert far.with_zeros() is far  # a wrong year
 
 
 def test_what_to_order_for_every_item_on_a_day(tmp_path):
