@@ -1,5 +1,6 @@
 """What a series suggests, and what the page must say first."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +21,7 @@ from ucbf.advice.resampling import resampled_distribution
 from ucbf.advice.sections import data_lines, judgement_on, parameter_lines
 from ucbf.advice.service import service_in, service_of
 from ucbf.advice.training import Training, empirical_shares
-from ucbf.data.outliers import outliers
+from ucbf.data.outliers import outliers, outliers_of_each
 from ucbf.laws.recent import best_half_life
 from ucbf.systems import Inventory, Queue, Reservoir
 from ucbf.wording import show_number
@@ -72,6 +73,23 @@ def test_few_numbers_have_no_outliers():
     assert not outliers(np.array([1.0, 1, 1, 900])).any()
 
 
+def test_amounts_in_a_row_are_those_of_one_step():
+    assert np.flatnonzero(outliers(np.r_[np.arange(20.0), 99999])).tolist() == [20]
+
+
+def test_the_outliers_of_many_items_are_those_of_each():
+    rng = np.random.default_rng(3)
+    tables = rng.poisson(rng.choice([0.1, 4, 30], (40, 7, 1)), (40, 7, 30)).astype(float)
+    tables[rng.random(tables.shape) < 0.002] *= 50
+    tables[7:9, :, 10:], tables[11, :, 1:] = np.nan, np.nan  # shorter ones
+    found = outliers_of_each(tables)
+    assert found.any(axis=(1, 2)).sum() > 5
+    for table, odd in zip(tables, found, strict=True):
+        days = np.isfinite(table[0])
+        np.testing.assert_array_equal(odd[:, days], outliers(table[:, days].T).T)
+        assert not odd[:, ~days].any()
+
+
 # -- units ------------------------------------------------------------------------------------------------
 
 
@@ -117,6 +135,9 @@ def test_sizes_fit_the_bulk_and_the_range_takes_in_all():
     with pytest.raises(ucbf.data.UserError, match=r"one demand is 1e\+09, the largest of the others 18"):
         suggested_parameters(Inventory, amounts, {})
     assert suggested_parameters(Inventory, amounts, {"max_demand": 50})["max_demand"] == 50
+    amounts[5, 2] = 99_999  # no table is made for it
+    with pytest.raises(ucbf.data.UserError, match=r"one demand is 99999 at row 37, the largest of the others 18"):
+        suggested_parameters(Inventory, amounts, {}, place=lambda i: f"row {i}")
 
 
 def test_a_hundred_is_counted_in_ones():
@@ -334,7 +355,13 @@ def test_what_is_proved_is_said_of_the_state_it_starts_in():
     assert preset.system.state_offset < 0
     assert gap[3 - preset.system.state_offset] != gap[3 + preset.system.state_offset]
     proved = f"no policy gets more than {show_number(float(gap[3 - preset.system.state_offset]))} an episode above it"
-    assert proved in " ".join(summary(found).split())
+    bound = float(gap[3 - preset.system.state_offset])
+    good = replace(found, value=bound + 1.0)
+    assert proved in " ".join(summary(good).split())
+    # A bound above what is expected itself says nothing.
+    poor = replace(found, value=bound - 0.1)
+    said = "Proved: nothing worth reading: 30 episodes are too few for a bound below what is expected itself."
+    assert said in " ".join(summary(poor).split())
 
 
 def test_progress_ends_when_the_work_does():

@@ -1,5 +1,6 @@
 """Files of series: every kind of column, odd lines, and what is written reads back."""
 
+import re
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -185,7 +186,7 @@ def test_rows_are_counted_by_the_lines_of_the_file(tmp_path, text, row):
         ("t,x\n2024-01-01,3\n\n2024-01-02\n", r"row 4: 1 cells, but the header has 2; does ',' separate them\?"),
         ("Sales\nt,x\n2024-01-01,3\n", r"row 2: 2 cells, but the header has 1; .* is row 1 a title, to be taken out\?"),
         ('t,x\n2024-01-01,"3\n2024-01-02,4\n', "row 2: a quote that is not closed"),
-        (b"t,x\n2024-01-01,3\n2024-01-02,\xff\n", "is not text in UTF-8"),
+        (b"t,x\n2024-01-01,3\n2024-01-02,\x81\n", "is not text in UTF-8"),
     ],
 )
 def test_odd_cells_are_refused_by_row(tmp_path, text, message):
@@ -275,6 +276,33 @@ def test_commas_that_may_separate_thousands_are_refused(tmp_path):
     for cells in (("1,5", "1.5"), ("1,234,567", "3"), ("1,5", "2,5e3"), ("12.34,5", "1")):
         with pytest.raises(UserError, match="is not a number; write numbers with a decimal point"):
             read(tmp_path, "x;y\n" + "".join(f"{each};a\n" for each in cells), column="x")
+
+
+@pytest.mark.parametrize("odd", ["34.", "1.5", "k.A.", "1.2.3", "2e3"])
+def test_among_decimal_commas_the_cell_without_one_is_named(tmp_path, odd):
+    with pytest.raises(UserError, match=f"row 4, column 'x': '{re.escape(odd)}' is not a number like the others"):
+        read(tmp_path, f"x;y\n12,5;a\n7;a\n{odd};a\n0,25;a\n", column="x")
+    with pytest.raises(UserError, match=r"row 4, column 'x': no value"):
+        read(tmp_path, "x;y\n12,5;a\n7;a\n.;a\n0,25;a\n", column="x")
+
+
+def test_a_point_that_may_separate_thousands_among_whole_numbers_is_said(tmp_path):
+    said = read(tmp_path, "x,y\n950,a\n1.400,a\n870,a\n").notes
+    assert said == ("1.400 in row 3 was read as 1.4; if the point separates thousands, write 1400.",)
+    assert read(tmp_path, "x,y\n9.125,a\n1.400,a\n870,a\n").notes == ()  # most have a point
+    assert read(tmp_path, "x;y\n950;a\n1.400;a\n870;a\n2.5;a\n").notes == said
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_windows_text_is_read_and_it_is_said(tmp_path, quoted):
+    text = "Verkäufe;Größe\n3;€\n4;b\n"
+    (tmp_path / "x.csv").write_bytes((text + ('5;"a\nb"\n' if quoted else "5;c\n")).encode("cp1252"))
+    series = data.read_series(tmp_path / "x.csv", "Verkäufe")
+    assert series.values.tolist() == [3, 4, 5]
+    assert series.notes == ("The file is not UTF-8 and was read as Windows text (cp1252, or latin-1).",)
+    (tmp_path / "x.csv").write_bytes(text.encode("utf-16"))
+    with pytest.raises(UserError, match="is not text in UTF-8; save it"):
+        data.read_series(tmp_path / "x.csv")
 
 
 def test_a_file_that_memory_may_not_hold_is_refused_before_it_is_read(tmp_path, monkeypatch):

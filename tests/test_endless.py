@@ -133,6 +133,39 @@ def test_a_policy_may_keep_to_where_it_begins():
 # -- against other methods --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("period", "K", "best"), [(1, 15.0, 112), (7, 15.0, 112), (7, 40.0, 183)])
+def test_slow_movers_with_a_dear_order_settle_at_what_a_cycle_earns(period, K, best):
+    # A unit goes on a day with chance p. Ordering q when nothing is left earns q (price - cost) - K in a cycle of
+    # q / p days. In it stock k lasts 1/p days; k is left on all of them but the last, k - 1 on that: together
+    # q (q + 1) / (2 p) - q.
+    p, margin, q = 0.25, 0.48, np.arange(1, 401)
+
+    def earned(p):
+        return p / q * (margin * q - K - 0.0006 * (q * (q + 1) / (2 * p) - q))
+
+    shop = ucbf.systems.Inventory(
+        capacity=400,
+        max_demand=1,
+        horizon=None,
+        period=period,
+        price=1.68,
+        unit_cost=1.2,
+        order_cost=K,
+        holding=0.0006,
+    )
+    plan = ucbf.planning.plan(shop.system, ucbf.Disturbance([p, 1 - p], low=-1))
+    assert plan.gain == pytest.approx(earned(p).max(), abs=1e-7)
+    assert plan.policy[0, 0] == earned(p).argmax() + 1 == best
+    assert plan.gain < p * margin
+    fleet = ucbf.Fleet(shop, n_items=1)
+    days = np.arange(4 * period)
+    fleet.add(0 * days, days % period, -(days < period).astype(int))
+    believed = fleet.distribution_of(0).pmf[:, 0]
+    assert (believed == believed[0]).all()
+    assert fleet.gains[0] == pytest.approx(earned(believed[0]).max(), abs=1e-7)
+    assert not fleet.unsettled[0]
+
+
 @pytest.mark.parametrize("period", [1, 2, 3])
 def test_the_best_average_is_that_of_the_linear_programme(period):
     for seed in range(8):

@@ -140,6 +140,13 @@ def test_without_an_end(discount):
             np.testing.assert_allclose(fleet.values[i], plan.v[0], rtol=0, atol=1e-7)
 
 
+def test_a_plan_that_does_not_settle_says_so():
+    stuck = ucbf.System(np.array([[0], [1]]), np.array([[1.0], [2.0]]), None, "clip", disturbance_range=(0, 0))
+    fleet = ucbf.Fleet(stuck, n_items=1)  # whoever begins in 0 gets 1 a step for ever, and in 1 gets 2
+    assert np.isnan(fleet.gains[0])
+    assert fleet.unsettled[0]
+
+
 def test_neither_the_workers_nor_the_order_of_news_matter(monkeypatch):
     monkeypatch.setattr("ucbf.fleet.items.BLOCK", 2)
     one, (items, steps, w) = random_fleet(6, workers=1)

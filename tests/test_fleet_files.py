@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,9 @@ import ucbf
 from commands import ucbf as run
 from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
-from ucbf.fleet import reading
+from ucbf.fleet import reading, text
 from ucbf.fleet.orders import orders_on
+from ucbf.fleet.rows import Rows
 
 SHOP = ucbf.systems.Inventory(capacity=8, max_order=5, max_demand=6, horizon=7)
 MONDAY = np.datetime64("2024-01-01")
@@ -222,6 +223,71 @@ def test_sizes_are_chosen_by_the_data_and_rounded_so_that_items_share_them(tmp_p
     assert rows["zero"]["note"].startswith("refused: all amounts are 0")
 
 
+def test_amounts_far_from_all_others_are_named_and_sizes_do_not_follow_them(tmp_path):
+    usual = np.tile([3.0, 1, 2, 4, 0, 2, 40], 12)  # Sundays sell most
+    tenfold, absurd = usual.copy(), usual.copy()
+    tenfold[8] = 35  # a Tuesday, 2024-01-09, that sells less than a Sunday
+    absurd[20] = 99_999
+    parts = [rows_of(name, amounts) for name, amounts in (("odd", tenfold), ("ok", usual), ("typo", absurd))]
+    pq.write_table(pa.concat_tables(parts), tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": ["odd", "ok", "typo"], "price": [9.0] * 3}), tmp_path / "items.parquet")
+    odd, ok, typo = learned(tmp_path, fitted=("unit", "max_demand", "capacity"))[1]
+    assert odd["note"] == "far from all others: 35 on 2024-01-09; the others go from 0 to 40"
+    assert ok["note"] is None
+    assert typo["note"] == (
+        "refused: one demand is 99999 at 2024-01-21, the largest of the others 40; correct it, or say how far they"
+        " go (max_demand)"
+    )
+    assert odd["capacity"] == ok["capacity"]
+    assert typo["action"] is None
+
+
+def test_an_outlier_is_named_where_sizes_are_given_and_days_are_missing(tmp_path):
+    days = np.arange(84) % 3
+    days[50] = 60
+    part = rows_of("gap", days).take([0, *range(2, 84)])
+    pq.write_table(part, tmp_path / "demand.parquet")
+    pq.write_table(pa.table({"item": ["gap"], "price": [9.0]}), tmp_path / "items.parquet")
+    (row,) = learned(tmp_path, SHOP.replace(max_demand=60))[1]
+    assert row["note"] == "far from all others: 60 on 2024-02-20; the others go from 0 to 2; missing: 1 day"
+
+
+def test_sizes_fit_packs_and_dear_orders_of_each_item(tmp_path):
+    rng = np.random.default_rng(5)
+    demand = {name: rng.integers(0, 2, 84) for name in ("bound", "dear", "loss", "never", "packs")}
+    pq.write_table(pa.concat_tables([rows_of(*item) for item in demand.items()]), tmp_path / "demand.parquet")
+    costs = {"price": [9, 9, 3, 4.5, 9], "unit_cost": [4.0] * 5, "order_cost": [40, 40, 0, 40, 0.0],
+             "holding": [0.001, 0.1, 0.1, 9, 0.1], "pack": [None, None, None, None, 6.0]}  # fmt: skip
+    pq.write_table(pa.table({"item": list(demand), **costs}), tmp_path / "items.parquet")
+    bound, dear, loss, never, packs = learned(
+        tmp_path,
+        ucbf.systems.Inventory(capacity=2, max_demand=1, horizon=None, period=7),
+        fitted=("unit", "max_demand", "capacity"),
+    )[1]
+    assert packs["note"] is None
+    assert packs["capacity"] == 16  # the largest demand is 1, and two packs of 6 have room besides
+    assert set(packs["action"]) == {0, 6}
+    # 1.25 sqrt(2 * 40 * 0.5 / 0.1) = 25, more or less, and 1; rounded up.
+    assert dear["capacity"] == 32
+    assert dear["note"] is None
+    assert max(dear["action"]) > 12
+    assert never["note"].startswith("nothing is ever ordered, although its price (4.5) is above its unit cost (4)")
+    assert loss["note"] == "nothing is ever ordered: its price (3) is not above its unit cost (4)"
+    assert bound["note"] is None
+
+
+def test_a_capacity_that_was_chosen_and_is_used_up_is_said(tmp_path):
+    part = rows_of("bound", np.random.default_rng(5).integers(0, 2, 84))
+    pq.write_table(part, tmp_path / "demand.parquet")
+    shop = ucbf.systems.Inventory(capacity=20, max_demand=1, horizon=None, period=7, holding=0, order_cost=20)
+    pq.write_table(pa.table({"item": ["bound"], "price": [9.0]}), tmp_path / "items.parquet")
+    (row,) = learned(tmp_path, shop, fitted=("capacity",))[1]
+    assert row["capacity"] == 6  # what a week sells, as nothing speaks against a large stock
+    assert row["note"] == "its capacity of 6, which was chosen, is used up: a larger one may earn more"
+    (row,) = learned(tmp_path, shop)[1]
+    assert row["note"] is None  # it was given
+
+
 def test_recent_demand_counts_more_where_that_predicts_better(tmp_path):
     rng = np.random.default_rng(1)
     fell = np.r_[rng.integers(4, 7, 7 * 40), rng.integers(0, 2, 7 * 40)]
@@ -349,6 +415,95 @@ def test_the_command_with_files_of_text(tmp_path):
     assert pq.read_table(list(out.glob("*.parquet"))).sort_by("item").to_pylist() == rows
     assert "without a column of items" in run("learn", "inventory", *flags[:2], *flags[4:], *sizes, check=False).stderr
     assert "give their file (--items)" in run("learn", "inventory", *flags[:2], "--jobs", 2, check=False).stderr
+
+
+def german(folder, demand, costs):
+    """Files as spreadsheets write them there: semicolons, days before months, decimal commas, Windows text."""
+    rows = []
+    for name, amounts in demand.items():
+        dates = [date(2024, 1, 1) + timedelta(k) for k in range(len(amounts))]
+        rows += [f"{day:%d.%m.%Y};{name};{amount}" for day, amount in zip(dates, amounts, strict=True) if amount != ""]
+    (folder / "absatz.csv").write_bytes("\r\n".join(["Tag;Artikel;Menge", *rows]).encode("cp1252"))
+    (folder / "artikel.csv").write_bytes("\r\n".join(["Artikel;price;holding", *costs]).encode("cp1252"))
+
+
+def test_files_of_text_are_read_by_the_rules_of_a_single_series(tmp_path):
+    usual = [str(k % 4) for k in range(84)]
+    amounts = {"süß": usual, "typo": [*usual[:40], "k.A.", *usual[41:]], "0017": ["1,5", *usual[1:]]}
+    german(tmp_path, amounts, ["süß;9,50;0,05", "typo;9,50;0,05", "0017;8;"])
+    columns, shop = ucbf.fleet.Columns("Artikel", "Tag", "Menge"), SHOP.replace(unit=0.5)
+    counted = ucbf.learn_fleet(
+        shop, tmp_path / "absatz.csv", tmp_path / "out", tmp_path / "artikel.csv", columns=columns
+    )
+    assert counted == {"learned": 1, "kept": 0, "refused": 2}
+    rows = {row["item"]: row for row in pq.read_table(list((tmp_path / "out").glob("*.parquet"))).to_pylist()}
+    assert rows["süß"]["note"] is None
+    assert (rows["süß"]["price"], rows["süß"]["mean"], str(rows["süß"]["first"])) == (9.5, 1.5, "2024-01-01")
+    path = tmp_path / "absatz.csv"
+    assert rows["typo"]["note"] == f"refused: {path}, row 126, column 'Menge': 'k.A.' is not a number"
+    assert rows["0017"]["note"].startswith("refused: no costs")
+    assert rows["0017"]["mean"] == (1.5 + 126) / 84  # 1,5 in place of the first 0, and 0 to 3 twenty-one times
+    (tmp_path / "bestand.csv").write_text("Artikel;stock\nsüß;1,5\n", encoding="utf-8")
+    found = pa.concat_tables(orders_on(tmp_path / "out", tmp_path / "bestand.csv")).to_pylist()
+    assert found[0]["stock"] == 1.5
+    assert found[0]["order"] > 0
+
+
+def test_a_large_file_of_text_is_read_a_part_at_a_time_with_the_same_plans(tmp_path, monkeypatch):
+    shop_file(tmp_path)
+    pyarrow.csv.write_csv(pq.read_table(tmp_path / "demand.parquet"), tmp_path / "demand.csv")
+    found = []
+    for name, largest in (("whole", 10**9), ("parts", 0)):
+        monkeypatch.setattr(text, "LARGEST", largest)
+        ucbf.learn_fleet(SHOP, tmp_path / "demand.csv", tmp_path / name, tmp_path / "items.parquet")
+        found.append(pq.read_table(list((tmp_path / name).glob("*.parquet"))).to_pylist())
+        assert reading.table_of_item(tmp_path / "demand.csv", reading.Columns(), "none") is None
+        alone = reading.table_of_item(tmp_path / "demand.csv", reading.Columns(), "sku3")
+        assert ucbf.data.read_series(alone, "demand", "date").values.tolist() == demand_of(tmp_path, "sku3")
+    assert found[0] == found[1]
+
+
+def demand_of(folder, item):
+    return pq.read_table(folder / "demand.parquet", filters=[("item", "==", item)])["demand"].to_pylist()
+
+
+def test_a_file_that_no_item_can_be_read_from_is_refused(tmp_path):
+    german(tmp_path, {"a": ["x"] * 9, "b": ["y"] * 9}, ["a;9;1"])
+    with pytest.raises(UserError, match="row 2, column 'Menge': 'x' is not a number"):
+        ucbf.learn_fleet(
+            SHOP, tmp_path / "absatz.csv", tmp_path / "out", columns=ucbf.fleet.Columns("Artikel", "Tag", "Menge")
+        )
+
+
+def test_days_without_a_row_count_as_zero_where_that_is_said(tmp_path):
+    usual = [str(1 + k % 3) for k in range(84)]
+    german(tmp_path, {"a": ["", "", *usual[2:30], "", "", *usual[32:83], ""], "b": usual}, ["a;9;1", "b;9;1"])
+    sold = 28 * 6 - (1 + 2) - 3 - (1 + 2)
+    for gaps, days, note in (("unknown", 79, "missing: 2 days"), ("zero", 81, None)):
+        ucbf.learn_fleet(
+            SHOP,
+            tmp_path / "absatz.csv",
+            tmp_path / gaps,
+            tmp_path / "artikel.csv",
+            columns=ucbf.fleet.Columns("Artikel", "Tag", "Menge", gaps=gaps),
+        )
+        a, b = pq.read_table(list((tmp_path / gaps).glob("*.parquet"))).to_pylist()
+        # 1 + 2 + 3 twenty-eight times, without the first two, the last and two in the middle.
+        assert a["mean"] == pytest.approx(sold / days)
+        assert (str(a["first"]), str(a["last"]), a["note"]) == ("2024-01-03", "2024-03-23", note)
+        assert (b["mean"], b["note"]) == (2, None)
+
+
+def test_missing_days_between_two_of_an_item_become_zeros_by_hand():
+    rows = Rows(
+        ["a", "b"], np.array([0, 3, 5]), np.array([10, 11, 14, 20, 22], np.int32), np.array([5.0, 4, 3, 2, 1]), None
+    )
+    filled = rows.with_zeros()
+    assert filled.begins.tolist() == [0, 5, 8]  # from the 14th of a to the 20th of b nothing is missing
+    assert filled.day.tolist() == [10, 11, 12, 13, 14, 20, 21, 22]
+    assert filled.amount.tolist() == [5, 4, 0, 0, 3, 2, 0, 1]
+    far = Rows(["a"], np.array([0, 2]), np.array([10, 10_000], np.int32), np.array([5.0, 4]), None)
+    assert far.with_zeros() is far  # a wrong year
 
 
 def test_what_to_order_for_every_item_on_a_day(tmp_path):

@@ -182,6 +182,8 @@ def test_costs_that_were_assumed_are_in_what_is_read_first(shop):
         (["--horizon", "300"], "280 rows make 0 whole episodes of 300 steps"),
         (["--train", "0"], "train is 0; it must be above 0"),
         (["--max-demand", "3"], "column 'units': demand"),
+        (["--holding", "0,25"], 'unable to convert "0,25" into float. Write 0.25'),
+        (["--penalty", "1.234,5"], "Write 1234.5"),
         (["--capacity", "7.5"], "capacity is 7.5, which is not a multiple of unit 1"),
     ],
 )

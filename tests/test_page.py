@@ -15,7 +15,7 @@ import commands
 import ucbf
 from ucbf import advice, data, figures
 from ucbf.advice.judging import FEWEST_EPISODES
-from ucbf.advice.remarks import losing_sales
+from ucbf.advice.remarks import losing_sales, nothing_ordered
 from ucbf.advice.sections import Compared, Judgement, Line, Rules, check_lines, sections_of, source_line, verdict_on
 from ucbf.systems import Inventory, Queue
 
@@ -362,3 +362,17 @@ def test_a_price_below_the_cost_is_read_first(costs, said):
 def test_a_price_below_the_cost_stands_on_the_page():
     told = sections_of(ucbf.learn(Inventory(capacity=20, max_demand=15, price=3), weeks(poisson(4, K=30).clip(0, 15))))
     assert any("The price (3) is below the unit cost (4)" in text for text in told.caveats)
+
+
+def test_a_policy_that_never_orders_is_said_first():
+    shop = Inventory(capacity=6, max_demand=3, price=1.68, unit_cost=1.2, order_cost=15, holding=0.0006)
+    amounts = np.random.default_rng(0).integers(0, 3, (20, 7)).astype(float)
+    found = ucbf.learn(shop, ucbf.data.episodes(ucbf.data.read_series(amounts.ravel()), 7))
+    assert not found.policy.quantities.any()
+    (remark,) = nothing_ordered(found)
+    assert remark.gravest
+    assert remark.text.startswith(
+        "Nothing is ever ordered, although the price (1.68) is above the unit cost (1.2): no order of up to 6 pays"
+    )
+    cheap = ucbf.learn(shop.replace(order_cost=0), found.learned)
+    assert nothing_ordered(cheap) == ()

@@ -169,7 +169,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
     for name, message in [
         (".", "is a folder; give a file"),
         ("book.csv", "is a workbook, not a CSV file; save it as CSV in UTF-8"),
-        ("latin.csv", "is not text in UTF-8"),
+        ("latin.csv", "'5é' is not a number"),
         ("quotes.csv", r"row \d+: .*; is it a CSV file"),
     ]:
         with pytest.raises(UserError, match=message):

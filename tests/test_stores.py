@@ -130,6 +130,15 @@ def test_a_damaged_store_is_refused(folder):
         StoreFollower(folder)
 
 
+def test_a_demand_far_above_all_others_is_said_however_it_was_told(folder):
+    most = max(StoreFollower(folder).store.demands)
+    said = observe(folder, "--stock", f"{2 * most:g}", "--left", "0", "--order", "0").stdout.splitlines()
+    twice = f"2024-03-11: demand {2 * most:g} is 2 times the largest so far ({most:g}); if that is not right"
+    assert [line.startswith(twice) for line in said] == [False, True]
+    usual = observe(folder, "--demand", f"{most:g}")
+    assert len(usual.stdout.splitlines()) == 1
+
+
 def test_days_of_which_nothing_is_known_do_not_wear_the_forecast_away(folder):
     store = StoreFollower(folder)
     soon, later = (store.act(20, date=date) for date in ("2024-03-11", "2025-03-10"))  # both Mondays
@@ -215,12 +224,12 @@ def test_a_file_of_steps_and_one_of_stocks(folder):
             "2024-03-13,19,0,30,1,,", "2024-03-14,22,,4,,,"]  # fmt: skip
     (here / "steps.csv").write_text("\n".join(rows) + "\n")
     said = observe(folder, "--file", here / "steps.csv").stdout.splitlines()
-    assert said[0] == "2024-03-11: taken in, demand 20, order 30, received 0"
-    assert said[1] == "2024-03-12: taken in, demand 18, order 10, received 0"
-    assert said[2] == "2024-03-13: taken in, sold (sold out) 19, order 0, received 30"
+    assert said[0] == "2024-03-11 (Mon): taken in, demand 20, order 30, received 0"
+    assert said[1] == "2024-03-12 (Tue): taken in, demand 18, order 10, received 0"
+    assert said[2] == "2024-03-13 (Wed): taken in, sold (sold out) 19, order 0, received 30"
     assert StoreFollower(folder).act(15).under_way == [(6, 3)]
     before = (folder / "journal.jsonl").read_bytes()
-    assert "2024-03-13: already there" in observe(folder, "--file", here / "steps.csv").stdout
+    assert "2024-03-13 (Wed): already there" in observe(folder, "--file", here / "steps.csv").stdout
     assert (folder / "journal.jsonl").read_bytes() == before
     # all or none: the third row is refused, and nothing of the file is kept
     (here / "more.csv").write_text("date,demand\n2024-03-15,20\n2024-03-16,20\n2024-03-11,99\n")
@@ -242,7 +251,7 @@ def test_a_file_may_have_the_newest_step_first_and_each_step_once(folder):
     days = [Told(StoreStep(15 + i), f"{np.datetime64('2024-03-11') + i}", where=f"row {i}") for i in range(30)]
     store = StoreFollower(folder)
     said = store.observe_all(days[::-1]).splitlines()  # 29 days before the first row are missing, until the others come
-    assert (len(said), said[0][:20], said[-1][:20]) == (30, "2024-03-11: taken in", "2024-04-09: taken in")
+    assert (len(said), said[0][:26], said[-1][:26]) == (30, "2024-03-11 (Mon): taken in", "2024-04-09 (Tue): taken in")
     before = (folder / "journal.jsonl").read_bytes()
     twice = [Told(StoreStep(10), "2024-03-11", where="row 2"), Told(StoreStep(30), "2024-03-11", where="row 3")]
     for correct in (False, True):
@@ -250,7 +259,7 @@ def test_a_file_may_have_the_newest_step_first_and_each_step_once(folder):
         with pytest.raises(UserError, match=r"row 3: 2024-0.* comes twice, with other numbers; leave one of them out"):
             store.observe_all(new, correct=correct)
     assert (folder / "journal.jsonl").read_bytes() == before
-    assert "2024-03-11: corrected, demand 10" in store.observe_all([twice[0], twice[0]], correct=True)
+    assert "2024-03-11 (Mon): corrected, demand 10" in store.observe_all([twice[0], twice[0]], correct=True)
 
 
 def test_a_step_that_was_taken_in_by_mistake_is_taken_out(folder):
@@ -258,7 +267,7 @@ def test_a_step_that_was_taken_in_by_mistake_is_taken_out(folder):
     store.observe_all([Told(StoreStep(20, 30), "2024-03-11"), Told(StoreStep(20), "2024-03-12")])
     before = store.act(15).under_way
     observe(folder, "--demand", "20", "--order", "15", "--date", "2024-03-18")
-    assert "2024-03-18: taken out" in observe(folder, "--remove", "--date", "2024-03-18").stdout
+    assert "2024-03-18 (Mon): taken out" in observe(folder, "--remove", "--date", "2024-03-18").stdout
     assert store.act(15).under_way == before
     assert "taken in" in observe(folder, "--demand", "20", "--date", "2024-03-18").stdout
 
@@ -289,11 +298,11 @@ def test_steps_that_became_part_of_the_series_count_once(folder):
     told = again.status()
     assert (told["steps"], told["steps now in the series"], told["last"]) == (0, 3, None)
     assert told["lead times seen"] == {"2": 1}
-    assert again.observe(StoreStep(15, 0, 20)).startswith("2024-03-14: taken in")
+    assert again.observe(StoreStep(15, 0, 20)).startswith("2024-03-14 (Thu): taken in")
     assert again.act(10).under_way == [(25, 2)]
     assert again.status()["lead times seen"] == {"2": 2}
     assert "taken out" in again.remove("2024-03-13")
-    assert "2024-03-13: was taken out before" in again.remove("2024-03-13")
+    assert "2024-03-13 (Wed): was taken out before" in again.remove("2024-03-13")
     assert again.act(10).under_way == [(10, 4), (20, 3)]  # the 20 of the day after were of the oldest order
     later = relearned(folder, 12)
     assert "8 days, 2024-03-15 to 2024-03-22, are in the series and not in the journal" in str(later.act(10))

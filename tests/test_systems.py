@@ -355,6 +355,34 @@ def test_sizes_of_the_others_by_hand():
     assert Reservoir.suggested_sizes(0, 4, 10) == {"max_inflow": 15, "capacity": 20, "max_release": 8, "target": 4}
 
 
+def test_a_capacity_has_room_for_dear_orders_and_packs_by_hand():
+    def capacity(**given):
+        return Inventory.suggested_sizes(0, 4, 10, **given)["capacity"]
+
+    # 1.25 sqrt(2 * 8 * 4 / (0.2 + 0.05)) = 20 on top of the largest demand; two packs of 6, or of 12, on top of that.
+    assert capacity(order_cost=8, holding=0.2, storage=0.05) == 30
+    assert capacity(order_cost=8, holding=0.2, storage=0.05, pack=6) == 42
+    assert capacity(pack=6, min_order=12) == 34
+    assert capacity(pack=6) == 22
+    assert capacity(pack=5) == 20  # fits into twice the largest demand
+    # Nothing speaks against a large stock: 4 a day for an episode of 7 days; for a period of 5, where there is no end.
+    assert capacity(order_cost=8, holding=0) == 38
+    assert capacity(order_cost=8, holding=0, horizon=None, period=5) == 30
+    assert capacity(holding=0) == 20
+    # 512 units at most.
+    assert capacity(order_cost=8, holding=1e-9) == 512
+    assert capacity(order_cost=8, holding=1e-9, unit=2.0) == 1024
+
+
+def test_a_store_is_filled_as_far_as_packs_let_orders():
+    shop = Inventory(capacity=20, max_demand=5, backlog=4)
+    assert shop.filled_by(np.array([[24.0, 0], [3, 0]]))  # from a debt of 4 up to 20
+    assert not shop.filled_by(np.array([[23.0, 0]]))
+    assert shop.replace(pack=3, backlog=0).filled_by(np.array([[18.0, 0]]))
+    assert not shop.replace(pack=3, backlog=0).filled_by(np.array([[15.0, 0]]))
+    assert not shop.replace(pack=20, backlog=0).filled_by(np.array([[0.0, 0]]))
+
+
 def test_a_shower_in_half_degrees():
     # From 37 and a turn of half a degree, warmer by 0.5: 38 is within 37 to 39; from 39 it is 40, which is not.
     shower = Shower(unit=0.5, coldest=30, hottest=45)

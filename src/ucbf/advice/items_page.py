@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,11 +23,15 @@ FIRST = "Read this first"
 SUMMARY, PAGE = "summary.md", "page.html"  # of all items, and of one in its folder
 KINDS = {  # what stands in a note, and what it is called where notes are counted
     "refused: ": "",
+    "far from all others": "demand far from all others",
+    "nothing is ever ordered": "nothing is ever ordered",
+    "is used up": "the capacity is used up",
     " rose ": "demand rose",
     " fell ": "demand fell",
     "learned from": "few days",
     "missing: ": "days are missing",
 }
+GRAVEST = ("far from all others", "nothing is ever ordered")  # what comes first on the page, after what is refused
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,9 @@ def fleet_page(source: str, plans: Any, done: Sequence[str], preset: Preset) -> 
     begins = "in the long run" if average else "from no stock on"
     notes = pc.fill_null(plans["note"], "")
     noted, bad = pc.is_valid(plans["note"]), pc.starts_with(notes, "refused")
-    odd = pa.concat_tables([plans.filter(bad), plans.filter(pc.and_(noted, pc.invert(bad)))])  # refused ones first
+    rank = np.argmax([bad, *(pc.match_substring(notes, part) for part in GRAVEST), noted], axis=0)
+    at = np.flatnonzero(noted)
+    odd = plans.take(pa.array(at[np.argsort(rank[at], kind="stable")]))
     refused, n = int(pc.sum(bad).as_py() or 0), len(plans)
     kinds = Counter(_kind(note) for note in odd["note"].to_pylist())
     gained = int(pc.sum(pc.greater(pc.fill_null(plans["gain"], 0.0), 0.0)).as_py() or 0)
@@ -138,7 +145,7 @@ def _shown(plans: pa.Table) -> Rows:
         [
             str(row["item"]),
             str(row["rows"]),
-            f"{row['mean']:.4g}",
+            "" if row["mean"] != row["mean"] else f"{row['mean']:.4g}",
             "" if row["expected"] is None else f"{row['expected']:.5g}",
             "" if row["gain"] is None else f"{row['gain']:.4g}",
             row["note"] or "",

@@ -69,14 +69,33 @@ def binding_capacity(advice: Advice, given: Collection[str] | None) -> tuple[Rem
     """Says that a capacity that nobody gave is used up. given: the parameters that the user chose; None: all were."""
     if given is None or "capacity" in given or not isinstance(advice.preset, Inventory):
         return ()
-    tops = [each.policy.states[0] + each.policy.quantities[:, 0].max() for each in advice.by_kind.values()]
-    capacity = advice.preset.capacity
-    if max(tops) < capacity:
+    shop = advice.preset
+    if not any(shop.filled_by(each.policy.quantities) for each in advice.by_kind.values()):
         return ()
     return (
         Remark(
-            f"The capacity of {capacity:g}, which was assumed, is used up: with a larger one (capacity=, --capacity) "
-            "the policy may order more at once.",
+            f"The capacity of {shop.capacity:g}, which was assumed, is used up: with a larger one (capacity=, "
+            "--capacity) the policy may order more at once. Give what there is room for.",
             first=True,
+        ),
+    )
+
+
+def nothing_ordered(advice: Advice) -> tuple[Remark, ...]:
+    """Says that the policy never orders, although a sale earns something."""
+    shop = advice.preset
+    if not isinstance(shop, Inventory) or any(each.policy.quantities.any() for each in advice.by_kind.values()):
+        return ()
+    price, cost = shop.price, shop.lowest_unit_cost
+    if price <= cost:  # losing_sales says that
+        return ()
+    return (
+        Remark(
+            f"Nothing is ever ordered, although the price ({price:g}) is above the unit cost ({cost:g}): no order of "
+            f"up to {shop.action_quantities.max():g} pays for what it costs (order cost {shop.order_cost:g}, holding "
+            f"{shop.holding:g}, storage {shop.storage:g}). Are these of the same unit? A larger capacity "
+            "(capacity=, --capacity) lets larger orders pay.",
+            first=True,
+            gravest=True,
         ),
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ucbf.advice.caveats import find_caveats, spreads
 from ucbf.advice.judging import FEWEST_EPISODES, LEARNED, NOT_RULES
-from ucbf.advice.remarks import Remark, assumed_costs, binding_capacity, losing_sales, with_caveats
+from ucbf.advice.remarks import Remark, assumed_costs, binding_capacity, losing_sales, nothing_ordered, with_caveats
 from ucbf.advice.result import Advice
 from ucbf.advice.what_to_do import Line, Rules, rules_of
 from ucbf.data import Episodes
@@ -101,7 +101,13 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
     remarks: what is said besides, with the caveats or with the data
     """
     assumed = assumed_costs(advice.preset, given)
-    remarks = (*losing_sales(advice.preset), *remarks, *binding_capacity(advice, given), *assumed)
+    remarks = (
+        *losing_sales(advice.preset),
+        *nothing_ordered(advice),
+        *remarks,
+        *binding_capacity(advice, given),
+        *assumed,
+    )
     caveats = with_caveats(find_caveats(advice), remarks)
     return Sections(
         title=f"{advice.preset.kind.capitalize()}: a policy from {advice.training.series.source}",
@@ -235,10 +241,12 @@ def _proved(advice: Advice) -> Line:
     if advice.independence.ok is False:
         return Line("Proved", "nothing: a proof needs steps that do not depend on each other, and these do.")
     bound = float(certificate.gap[round(advice.start / advice.preset.unit) - advice.preset.system.state_offset])
+    if bound >= abs(advice.value):
+        few = show_count(len(advice.learned), "episode")
+        return Line("Proved", f"nothing worth reading: {few} are too few for a bound below what is expected itself.")
     return Line(
         "Proved, for independent steps",
-        f"with {1 - certificate.p:.0%} probability no policy gets more than {show_number(bound)} an episode above "
-        + ("it." if bound < abs(advice.value) else "it; so few episodes prove next to nothing."),
+        f"with {1 - certificate.p:.0%} probability no policy gets more than {show_number(bound)} an episode above it.",
     )
 
 

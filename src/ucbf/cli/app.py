@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -39,7 +40,7 @@ def main() -> None:
         place = place_name(error.place)
         _refuse(f"{place}: {error}" if place else str(error))
     except CycloptsError as error:
-        _refuse(str(error))
+        _refuse(_with_a_point(str(error)))
     except BrokenPipeError:
         os._exit(0)  # whoever read our output has had enough
     except OSError as error:
@@ -49,6 +50,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stdout.flush()
         os._exit(130)  # not waiting for threads that compile: what is stored is whole
+
+
+def _with_a_point(message: str) -> str:
+    """The message, and how to write a number that was written with a decimal comma."""
+    found = re.search(r'convert "([+-]?[\d.]*),(\d+)"', message)
+    return message if found is None else f"{message} Write {found[1].replace('.', '')}.{found[2]}"
 
 
 def _refuse(message: str) -> None:

@@ -23,17 +23,16 @@ from ucbf.cli.output import write
 from ucbf.cli.progress import progress_bar
 from ucbf.cli.reading import Reading
 from ucbf.cli.results import WRITTEN, refuse_inputs
-from ucbf.data.tables import Table
 from ucbf.errors import UserError
 from ucbf.fleet import Columns, learn_fleet
 from ucbf.fleet.files import OWN_FILES, finished_parts
-from ucbf.fleet.reading import Items, rows_of
+from ucbf.fleet.reading import Items, table_of_item
 from ucbf.systems import Inventory
 
 PAGES = "items"  # the folder of pages of items
 FITTED = ("unit", "max_demand", "capacity")  # sizes that are chosen by the data of each item, where they are not given
 BY_THEMSELVES = {"lead_time", "shelf_life", "max_fast"}  # parameters of stores whose states are too many for a table
-UNUSED = ("forecast", "promotions", "in_stock", "available", "time_zone", "date_format", "pictures")
+UNUSED = ("forecast", "promotions", "in_stock", "available", "time_zone", "pictures")
 
 
 def learn_with_costs_of_items(
@@ -50,16 +49,17 @@ def learn_with_costs_of_items(
     unused = [name for name in UNUSED if getattr(reading, name) not in (None, ()) and not (only and name == "pictures")]
     if unused:
         raise UserError(f"--{unused[0].replace('_', '-')} does not go with --items; leave it out, or leave out --items")
-    if reading.gaps == "zero":
-        raise UserError(
-            "--gaps zero does not go with --items: days without a row are not known; write the rows of days without "
-            "sales, or leave out --items"
-        )
     folder = reading.out or Path("results") / "items"
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder (--out)")
     names = reading.time or Columns.time, reading.column or Columns.amount
-    columns = Columns(reading.item, *names, forecast=reading.forecast_column)
+    columns = Columns(
+        reading.item,
+        *names,
+        forecast=reading.forecast_column,
+        date_format=reading.date_format,
+        gaps="zero" if reading.gaps == "zero" else "unknown",
+    )
     fitted = tuple(name for name in FITTED if name not in given)
     try:
         preset = Inventory(
@@ -155,10 +155,9 @@ def _learn_one(
         raise UserError("--only does not know forecasts in a column; leave one of --only and --forecast-column out")
     known = Items.read(items, columns.item, preset)
     task = _task_of(known, given, reading, columns, only)
-    found = rows_of(demand, columns, only)
-    if not len(found):
+    source = table_of_item(demand, columns, only)
+    if source is None:
         raise UserError(f"{demand} has no rows of item {only!r}; give one that it has (--only)")
-    source = Table(f"{demand}, item {only!r}", {name: found[name] for name in found.column_names}, range(len(found)))
     with progress_bar("steps") as progress:
         learned, told = task.learn_from(source, None, progress)
     room = folder / PAGES / folder_names([only])[only]

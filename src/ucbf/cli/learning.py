@@ -54,7 +54,11 @@ class Task:
             episodes = data.episodes(series, whole("horizon", given["horizon"], 1), least=LEAST)
             episodes, hidden = self._uncensored(source, episodes)
             given |= self._ones(episodes.values)
-            preset = self.kind(**advice.suggested_parameters(self.kind, episodes.values, given))
+            n = episodes.values.shape[1]
+            sizes = advice.suggested_parameters(
+                self.kind, episodes.values, given, place=lambda i: episodes.place(*divmod(i, n))
+            )
+            preset = self.kind(**sizes)
             if isinstance(preset, Inventory) and preset.beyond_a_line:
                 return self._learn_orders(preset, episodes, forecast, hidden, progress)
             known = self._known(source, forecast, episodes, preset)

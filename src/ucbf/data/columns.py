@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     column, bad = table.columns[name], None
     if pa.types.is_string(column.type):
         if has_decimal_commas(table, name):
-            column = pc.replace_substring(pc.replace_substring(column, ".", ""), ",", ".")
+            column = _with_points(table, name)
         elif table.delimiter in (";", "\t"):
             _refuse_ambiguous_points(table, name)
         column, bad = floats(column)
@@ -93,10 +94,25 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
     return values
 
 
+def optional_values(table: Table, name: str, least: float | None = None) -> NDArray[np.float64]:
+    """[N] the numbers of a column, nan for cells without a value."""
+    column = table.columns[name]
+    missing = pc.is_null(column)
+    if pa.types.is_string(column.type):
+        missing = pc.or_(missing, pc.is_in(pc.utf8_lower(pc.fill_null(column, "")), pa.array(sorted(MISSING))))
+    there = np.flatnonzero(~np.asarray(missing))
+    values = np.full(len(column), np.nan)
+    if len(there):
+        part = replace(table, columns={name: column.take(pa.array(there))}, rows=np.asarray(table.rows)[there])
+        values[there] = values_of(part, name, least)
+    return values
+
+
 def has_decimal_commas(table: Table, name: str) -> bool:
     """Whether commas are decimal points in a column: where no comma separates cells, and no number says otherwise.
 
-    An error if 1,500 may mean 1500, because all numbers with a comma have three decimals.
+    Where more numbers have a decimal comma than a point, those with a point are odd, and not the commas. An error if
+    1,500 may mean 1500, because all numbers with a comma have three decimals.
     """
     column = table.columns[name]
     if table.delimiter not in (";", "\t") or not pa.types.is_string(column.type):
@@ -104,18 +120,54 @@ def has_decimal_commas(table: Table, name: str) -> bool:
     with_comma = pc.match_substring(column, ",")
     if not pc.any(with_comma).as_py():
         return False
-    maybe, with_point, decimal, grouped = (
-        pc.match_substring_regex(column, pattern) for pattern in (COMMA_OF_THOUSANDS, "[.eE]", WITH_COMMA, GROUPED)
+    maybe, pointed, decimal = (
+        pc.match_substring_regex(column, pattern) for pattern in (COMMA_OF_THOUSANDS, "[.eE]", WITH_COMMA)
     )
-    plain = pc.invert(pc.or_(with_comma, with_point))
-    if not pc.all(pc.or_(pc.or_(decimal, grouped), plain)).as_py():
+    odd = _with_a_decimal_point(column)
+    if pc.sum(decimal).as_py() != pc.sum(with_comma).as_py() or pc.sum(odd).as_py() >= pc.sum(decimal).as_py():
         return False
-    if maybe.equals(with_comma) and not pc.any(with_point).as_py():
+    if maybe.equals(with_comma) and not pc.any(pointed).as_py():
         i = int(pc.index(maybe, True).as_py())
         text = column[i].as_py()
         raise table.error(i, name, f"{text} may mean {text.replace(',', '')}, as all numbers with a comma have three "
                           f"decimals; write thousands without a comma, or decimals as {text}0")  # fmt: skip
     return True
+
+
+def _with_a_decimal_point(column: Column) -> Column:
+    """Which cells are numbers with a point or an exponent, and not with points between thousands."""
+    number, grouped, pointed = (pc.match_substring_regex(column, pattern) for pattern in (NUMBER, GROUPED, "[.eE]"))
+    return pc.and_(pc.and_(number, pointed), pc.invert(grouped))
+
+
+def _with_points(table: Table, name: str) -> Column:
+    """A column with decimal commas, written with points; an error for what has a point that separates no thousands."""
+    column = table.columns[name]
+    pointed, decimal, grouped = (
+        pc.match_substring_regex(column, pattern) for pattern in ("[.eE]", WITH_COMMA, GROUPED)
+    )
+    i = int(pc.index(pc.and_not(pointed, pc.or_(decimal, grouped)), True).as_py())
+    if i >= 0:
+        wrong = f"{table.shown(i, name)} is not a number like the others, which have decimal commas; correct it"
+        raise table.error(i, name, EMPTY if column[i].as_py() in MISSING else wrong)
+    return pc.replace_substring(pc.replace_substring(column, ".", ""), ",", ".")
+
+
+def point_remark(table: Table, name: str) -> tuple[str, ...]:
+    """Says of a number such as 1.400, among whole ones, how it was read: the point may separate thousands."""
+    column = table.columns[name]
+    if not pa.types.is_string(column.type) or has_decimal_commas(table, name):
+        return ()
+    maybe = pc.match_substring_regex(column, THOUSANDS)
+    n = int(pc.sum(maybe).as_py() or 0)
+    if not n or 2 * n > len(column):
+        return ()
+    i = int(pc.index(maybe, True).as_py())
+    text = column[i].as_py()
+    return (
+        f"{text} in row {table.rows[i]} was read as {float(text):g}; if the point separates thousands, write "
+        f"{text.replace('.', '')}.",
+    )
 
 
 def _refuse_ambiguous_points(table: Table, name: str) -> None:

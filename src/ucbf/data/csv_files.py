@@ -23,21 +23,41 @@ BLOCK = 1 << 22  # bytes that are read at once
 ROWS_AT_ONCE = 50_000  # that are turned into columns, line by line
 DECLARED = re.compile(r"sep=([,;\t|])\s*", re.IGNORECASE)  # a first line that says what separates cells
 END = "\0end of the file"  # a line after the last: within a cell, a quote before it is not closed
+UTF_8, WESTERN = "utf-8-sig", "cp1252"
 Rows = Sequence[int] | NDArray[np.int64]
 
 
-def read_csv(path: Path) -> tuple[dict[str, Any], Rows, str]:
-    """The columns, as trimmed text; the row number of every cell; the delimiter."""
+def read_csv(path: Path) -> tuple[dict[str, Any], Rows, str, str]:
+    """The columns, as trimmed text; the row number of every cell; the delimiter; a note on how it was read, or none.
+
+    What is not UTF-8 is read as Windows writes text in the west (cp1252, which is latin-1 with more), if it can be.
+    """
     if _starts_with(path, b"PK"):
         raise UserError(f"{path} is a workbook, not a CSV file; save it as CSV in UTF-8")
-    lines = _lines(path)
     try:
-        first, header, delimiter = next(lines, (1, [], ","))
-        _check_header(path, first, header)
-        columns, rows = _read_plain(path, first, header, delimiter) or _read_lines(path, lines, first, header)
-        return columns, rows, delimiter
+        return *_read(path, UTF_8), ""
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8") from None
+        pass
+    try:
+        if not _has_zeros(path):
+            return *_read(path, WESTERN), "The file is not UTF-8 and was read as Windows text (cp1252, or latin-1)."
+    except UnicodeDecodeError:
+        pass
+    raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8")
+
+
+def _read(path: Path, encoding: str) -> tuple[dict[str, Any], Rows, str]:
+    lines = _lines(path, encoding)
+    first, header, delimiter = next(lines, (1, [], ","))
+    _check_header(path, first, header)
+    plain = _read_plain(path, first, header, delimiter, encoding)
+    return *(plain or _read_lines(path, lines, first, header)), delimiter
+
+
+def _has_zeros(path: Path) -> bool:
+    """Whether there are zero bytes, which no text in single bytes has."""
+    with path.open("rb") as file:
+        return any(b"\0" in block for block in iter(lambda: file.read(BLOCK), b""))
 
 
 def _starts_with(path: Path, mark: bytes) -> bool:
@@ -45,9 +65,9 @@ def _starts_with(path: Path, mark: bytes) -> bool:
         return file.read(len(mark)) == mark
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str], str]]:
+def _lines(path: Path, encoding: str) -> Iterator[tuple[int, list[str], str]]:
     """Row number, cells and delimiter of every row that is not blank. Reads whatever is quoted, but is slow."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding=encoding, newline="") as file:
         opening = next((line for line in file if line.strip()), "")
         declared = DECLARED.fullmatch(opening)
         delimiter = declared[1] if declared else max(",;\t", key=opening.count)
@@ -83,7 +103,9 @@ def _check_header(path: Path, row: int, header: list[str]) -> None:
         raise UserError(f"{where}: values instead of the names of columns; put a line of names before it")
 
 
-def _read_plain(path: Path, first: int, header: list[str], delimiter: str) -> tuple[dict[str, Any], Rows] | None:
+def _read_plain(
+    path: Path, first: int, header: list[str], delimiter: str, encoding: str
+) -> tuple[dict[str, Any], Rows] | None:
     """Columns and row numbers of a plain file, in which every line is a row; quick. None for any other file."""
     n = _number_of_lines(path)
     if n is None or first != 1 or n < 2:
@@ -91,7 +113,9 @@ def _read_plain(path: Path, first: int, header: list[str], delimiter: str) -> tu
     try:
         table = pa.csv.read_csv(
             path,
-            read_options=pa.csv.ReadOptions(skip_rows=1, column_names=header),
+            read_options=pa.csv.ReadOptions(
+                skip_rows=1, column_names=header, encoding="utf8" if encoding == UTF_8 else encoding
+            ),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter),
             convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string())),
         )

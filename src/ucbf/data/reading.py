@@ -9,7 +9,7 @@ import pyarrow
 
 from ucbf.checks import one_of, whole
 from ucbf.data.calendar import regular
-from ucbf.data.columns import has_decimal_commas, required_column, value_column, values_of
+from ucbf.data.columns import has_decimal_commas, point_remark, required_column, value_column, values_of
 from ucbf.data.dates import date_column, dates_of, other_dates
 from ucbf.data.series import STEPS, Seconds, Series, written
 from ucbf.data.steps import Steps
@@ -65,6 +65,7 @@ def read_series(
     dates = date_column(table, column, date_format) if time is None else required_column(table, time)
     name = value_column(table, column, dates)
     said = ("Commas were read as decimal points.",) if has_decimal_commas(table, name) else ()
+    said = (*([table.note] if table.note else []), *said, *point_remark(table, name))
     if dates is not None and time is None:
         said = (*said, *(f"Dates are those of column {dates!r}; {other!r} has dates too (time, --time)."
                          for other in other_dates(table, dates, name, date_format)))  # fmt: skip

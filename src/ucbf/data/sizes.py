@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,11 @@ from ucbf.systems.base import Preset
 from ucbf.systems.parameters import MOST_UNITS
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 UNITS_IN_LARGEST = 40  # a unit that is chosen fits about so often into the largest amount, unless that hides something
 COUNTED_IN_ONES = 100  # whole numbers up to this are not rounded
 MOST_UNITS_IN_LARGEST = 1500  # and never more often
+ABSURD = 50.0  # times the largest of the others: an outlier that tables are not made for
 NEGLIGIBLE = 0.01  # a relative change of the mean that nobody notices; twice that for a spread or the mean of one step
 TOO_LARGE = 0.05  # a relative change of the mean that makes a unit useless; twice that for a spread
 
@@ -53,10 +55,10 @@ def _relative_change(before: float, after: float) -> float:
     return abs(after - before) / abs(before) if before else np.inf if after else 0.0
 
 
-def rounding_effect(amounts: Floats, unit: float) -> RoundingEffect:
-    """What rounding to multiples of ``unit`` does to amounts [K, H], or [N]."""
+def rounding_effect(amounts: Floats, unit: float, odd: Bools | None = None) -> RoundingEffect:
+    """What rounding to multiples of ``unit`` does to amounts [K, H], or [N]. odd: which are outliers, where known."""
     table = np.array(amounts, dtype=np.float64).reshape(-1, np.shape(amounts)[-1] if np.ndim(amounts) > 1 else 1)
-    table[outliers(table)] = np.nan
+    table[outliers(table) if odd is None else np.reshape(odd, table.shape)] = np.nan
     after = np.rint(table / unit) * unit
     n = np.maximum(np.isfinite(table).sum(axis=0), 1)
     means = [np.nansum(t, axis=0) / n for t in (table, after)]
@@ -68,42 +70,54 @@ def rounding_effect(amounts: Floats, unit: float) -> RoundingEffect:
     return RoundingEffect(unit, (total[0], total[1]), (spreads[0], spreads[1]), step)
 
 
-def suggested_parameters(preset: type[Preset], amounts: Floats, given: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a preset for measured amounts: those given, and sizes that suit all amounts but outliers."""
+def suggested_parameters(
+    preset: type[Preset],
+    amounts: Floats,
+    given: dict[str, Any],
+    odd: Bools | None = None,
+    place: Callable[[int], str] | None = None,
+) -> dict[str, Any]:
+    """Parameters of a preset for measured amounts: those given, and sizes that suit all amounts but outliers.
+
+    odd: which amounts are outliers, where that is known
+    place: where an amount stands, by its index in ``amounts.ravel()``, for an error about it
+    """
     given = {name: value for name, value in given.items() if value is not None}
     if not np.abs(amounts).max():
         raise ValueError("all amounts are 0, so that nothing can be learned from them; is it the right column?")
-    usual = amounts[~outliers(amounts)]
+    odd = outliers(amounts) if odd is None else odd
+    usual = amounts[~odd]
     bulk = usual if np.abs(usual).max(initial=0) > 0 else np.ravel(amounts)
-    unit = float(given.get("unit") or _suggested_unit(preset, amounts, float(np.abs(bulk).max()), given))
+    unit = float(given.get("unit") or _suggested_unit(preset, amounts, float(np.abs(bulk).max()), given, odd))
 
     def up(x: float) -> float:
         """Rounded up to a multiple of the unit."""
         return float(np.ceil(x / unit - 1e-9) * unit)
 
-    sizes = preset.suggested_sizes(float(bulk.min()), float(bulk.mean()), float(bulk.max()))
+    known = {**given, "unit": unit}
+    sizes = preset.suggested_sizes(float(bulk.min()), float(bulk.mean()), float(bulk.max()), **known)
     fits: dict[str, Any] = {name: tuple(map(up, x)) if isinstance(x, tuple) else up(x) for name, x in sizes.items()}
-    for name, least in preset.least_sizes(given).items():
-        fits[name] = max(fits[name], up(least))
     for name in preset.range_parameters:  # the range takes in all amounts, outliers too
         if name in fits:
             lowest, most = float(np.min(amounts)), float(np.max(amounts))
+            worst = most if abs(most) > abs(lowest) else lowest
             fits[name] = min(fits[name], -up(-lowest)) if name.startswith("min") else max(fits[name], up(most))
-            if abs(fits[name]) / unit > MOST_UNITS and name not in given:
-                worst = most if abs(most) > abs(lowest) else lowest
+            absurd = abs(worst) > ABSURD * np.abs(bulk).max() and abs(worst) / unit > MOST_UNITS_IN_LARGEST
+            if (absurd or abs(fits[name]) / unit > MOST_UNITS) and name not in given:
                 if np.abs(bulk).max() / unit > MOST_UNITS:
                     raise UserError(
                         f"unit is {unit:g}, and one {preset.amount_name} is {worst:g}, more than {MOST_UNITS} times as "
                         "much; take a coarser unit (unit, --unit)"
                     )
+                where = "" if place is None else f" at {place(int(np.argmax(np.abs(amounts))))}"
                 raise UserError(
-                    f"one {preset.amount_name} is {worst:g}, the largest of the others {bulk.max():g}; correct it, or "
-                    f"say how far they go ({name})"
+                    f"one {preset.amount_name} is {worst:g}{where}, the largest of the others {bulk.max():g}; correct "
+                    f"it, or say how far they go ({name})"
                 )
     return {"unit": unit, **fits, **given}
 
 
-def _suggested_unit(preset: type[Preset], amounts: Floats, largest: float, given: dict[str, Any]) -> float:
+def _suggested_unit(preset: type[Preset], amounts: Floats, largest: float, given: dict[str, Any], odd: Bools) -> float:
     """The coarsest unit that hides nothing and of which the given sizes are multiples."""
     whole_numbers = bool(np.array_equal(amounts, np.rint(amounts)))
     coarsest = max(nice_ceiling(largest / UNITS_IN_LARGEST), 1.0 if whole_numbers else 0.0)
@@ -113,7 +127,7 @@ def _suggested_unit(preset: type[Preset], amounts: Floats, largest: float, given
     finest = max(min(nice_ceiling(largest / MOST_UNITS_IN_LARGEST), coarsest), 1.0 if whole_numbers else 0.0)
     possible = [u for u in _nice_numbers(coarsest, finest) if all(_divides(u, x) for x in sizes)]
     possible = possible or _common_divisors(sizes, coarsest, finest) or [finest]
-    return next((u for u in possible if rounding_effect(amounts, u).negligible), possible[-1])
+    return next((u for u in possible if rounding_effect(amounts, u, odd).negligible), possible[-1])
 
 
 def _common_divisors(sizes: list[float], coarsest: float, finest: float) -> list[float]:

@@ -32,6 +32,7 @@ class Table:
     rows: Sequence[int] | NDArray[np.int64]  # as a text editor counts them; from 0 for what is not a text file
     in_file: bool = False
     delimiter: str | None = None  # of a file of text
+    note: str = ""  # on how it was read
 
     def error(self, i: int, column: str, message: str) -> UserError:
         """The error for a cell: its place, and what is wrong with it."""
@@ -84,8 +85,8 @@ def _file(path: Path) -> Table:
     if path.suffix.lower() not in {".parquet", ".pq"}:
         if path.stat().st_size > MOST_BYTES:
             raise _too_large(path, f"{path.stat().st_size / 1e9:.1f} GB of text", f"{MOST_BYTES / 1e9:.1f} GB")
-        columns, rows, delimiter = read_csv(path)
-        return Table(str(path), columns, rows, in_file=True, delimiter=delimiter)
+        columns, rows, delimiter, note = read_csv(path)
+        return Table(str(path), columns, rows, in_file=True, delimiter=delimiter, note=note)
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             rows = file.metadata.num_rows

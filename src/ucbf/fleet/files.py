@@ -25,14 +25,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ucbf import __version__
-from ucbf.checks import real
+from ucbf.checks import one_of, real
 from ucbf.engines.running import check_engine, executor_of, results_of
 from ucbf.engines.shared import SharedFolder
 from ucbf.errors import UserError
 from ucbf.files import FLEET, remove_parts, write_among_many, write_whole
 from ucbf.fleet.learning import Job, Part, key_of, table_of
 from ucbf.fleet.notes import REFUSED
-from ucbf.fleet.reading import Columns, Items, chunks_of, n_rows
+from ucbf.fleet.reading import Items, chunks_of, n_rows
+from ucbf.fleet.rows import Columns
 from ucbf.laws import Law, make_law
 from ucbf.run import Progress
 from ucbf.systems.base import Preset
@@ -90,7 +91,8 @@ def learn_fleet(
         sizes. Items of one size are learned together; a size that is empty is as the preset has it.
     columns
         What the columns are called: item, date and demand unless told otherwise; a column of forecasts, if there is
-        one. The days to come then stand after the others, with a forecast and no demand.
+        one. The days to come then stand after the others, with a forecast and no demand. Also how dates of text are
+        written, and whether days without a row sold nothing (gaps="zero") or are not known.
     law
         How the distribution of W is learned, as of :class:`ucbf.Fleet`; None: by counting.
     stationary
@@ -117,6 +119,9 @@ def learn_fleet(
     """
     check_engine(engine, workers, ray_address)
     named, folder = columns or Columns(), Path(out)
+    one_of("gaps", named.gaps, ("unknown", "zero"))
+    if named.gaps == "zero" and named.forecast is not None:
+        raise UserError("gaps is zero with a column of forecasts, and a day without a row has none; write all rows")
     items = Items.read(costs, named.item, preset)
     known = make_law({"name": "Counts", "stationary": stationary} if law is None else law).description()
     share = None if certificate is None else real("certificate", certificate, 0, 1, open_low=True)
@@ -187,7 +192,8 @@ def _parts(source: Path, columns: Columns, items: Items) -> Iterator[Part]:
                 f"and {columns.time!r}"
             )
         seen |= unique
-        yield Part(number, rows, *items.of(rows.names))
+        filled = rows.with_zeros() if columns.gaps == "zero" else rows
+        yield Part(number, filled, *items.of(rows.names))
 
 
 @cache

@@ -210,11 +210,20 @@ class Fleet:
 
     @property
     def gains(self) -> Floats:
-        """[N] the best average reward of a step in the long run, where there is no end and no discount."""
+        """[N] the best average reward of a step in the long run, where there is no end and no discount.
+
+        Not a number where the plan of an item did not settle: then its policy and values are not to be relied on.
+        """
         if self.system.horizon is not None or self.system.discount < 1:
             raise AttributeError("gains are of systems with horizon=None and discount=1; use values")
         self.renew()
         return self._gains
+
+    @property
+    def unsettled(self) -> NDArray[np.bool_]:
+        """[N] whose plan without an end did not settle: policy and values are then not to be relied on."""
+        self.renew()
+        return np.isnan(self._gains)
 
     def renew(self, progress: Progress | None = None) -> None:
         """Plan for the items of which something new was seen.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,25 @@ from ucbf.data.sizes import suggested_parameters
 from ucbf.errors import UserError
 from ucbf.fleet.comparing import gains_over_mean_plans
 from ucbf.fleet.items import Fleet
-from ucbf.fleet.notes import REFUSED, Description, described, notes_of
-from ucbf.fleet.reading import Rows
+from ucbf.fleet.notes import (
+    AT_ONCE,
+    MONDAY,
+    REFUSED,
+    Bools,
+    Description,
+    day_of,
+    described,
+    notes_of,
+    nothing_ordered,
+    outliers_of_rows,
+)
+from ucbf.fleet.rows import Rows
 from ucbf.kernels.fleet import place_rows
 from ucbf.laws import Law, make_law
 from ucbf.systems.base import Preset
+from ucbf.systems.inventory import Inventory
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-MONDAY = 4  # 1970-01-05, in days from 1970-01-01
-AT_ONCE = 64  # items whose rows are placed, so that they stay in the cache
 SHAPES = 256  # presets that are kept ready
 _ready: dict[str, Preset] = {}
 
@@ -61,7 +71,7 @@ def key_of(job: Job, part: Part) -> str:
     stated: list[Any] = [__version__, type(preset).__name__, preset.parameters(), job.law, job.fitted, job.gains]
     stated += [job.certificate, str(rows.amount.dtype)]
     found = hashlib.sha256(
-        json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names], default=str).encode()
+        json.dumps([*stated, sorted(part.costs), sorted(part.shape), rows.names, rows.refused], default=str).encode()
     )
     tables = [part.costs[name] for name in sorted(part.costs)] + [part.shape[name] for name in sorted(part.shape)]
     for array in (rows.begins, rows.day, rows.amount, rows.forecast, *tables):
@@ -74,14 +84,18 @@ def table_of(job: Job, part: Part) -> pa.Table:
     """A row for each item: what is known of it, its plan, and what looks wrong."""
     past, coming = split(part.rows.in_floats(), job.preset.n_steps)
     look = described(past)
-    noted = notes_of(past, look, job.preset.n_steps, job.preset.amount_name, job.law["name"] == "Recent")
+    odd = outliers_of_rows(past, job.preset.n_steps)
+    noted = notes_of(past, look, job.preset.n_steps, job.preset.amount_name, job.law["name"] == "Recent", odd)
+    for i, name in enumerate(part.rows.names if part.rows.refused else ()):
+        if name in part.rows.refused:
+            noted[i] = REFUSED + part.rows.refused[name]
     _refuse(noted, np.flatnonzero(np.diff(past.begins) == 0), f"no {job.preset.amount_name} at all; leave it out")
     _refuse(noted, np.flatnonzero(_unpriced(part)), "no costs; add a row to the file of costs")
     if coming is not None:
         unknown = np.flatnonzero(np.isnan(coming).any(axis=1))
         _refuse(noted, unknown, f"no forecast of the {job.preset.n_steps} days to come")
     tables, order = [], []
-    for shape, items in _shapes(job, part, past, noted):
+    for shape, items in _shapes(job, part, past, odd, noted):
         try:
             preset = _preset(job.preset, shape)
             low, high = preset.amount_range
@@ -98,6 +112,11 @@ def table_of(job: Job, part: Part) -> pa.Table:
         good = np.array([i for i in items if not _refused(noted[i])], np.int64)
         try:
             plans = _plans(job, part, past, coming, preset, good) if len(good) else None
+            if plans is not None:
+                wrong = plans.pop("unsettled")
+                _refuse(noted, good[wrong], "its plan did not settle; give a smaller capacity, or a discount")
+                plans = {name: None if x is None else x[~wrong] for name, x in plans.items()}
+                _note_orders(job, part, look, noted, preset, good[~wrong], plans["action"])
         except ValueError as error:
             if not shape:  # it is not about some of the items
                 raise
@@ -130,7 +149,7 @@ def split(rows: Rows, n_steps: int) -> tuple[Rows, Floats | None]:
 
 
 def _shapes(
-    job: Job, part: Part, past: Rows, noted: list[str | None]
+    job: Job, part: Part, past: Rows, odd: Bools, noted: list[str | None]
 ) -> Iterator[tuple[dict[str, float], NDArray[np.int64]]]:
     """Parameters that make a shape, and the items that have it."""
     if not part.shape and not job.fitted:
@@ -141,9 +160,12 @@ def _shapes(
         shape = {name: float(values[i]) for name, values in part.shape.items() if np.isfinite(values[i])}
         names = tuple(name for name in job.fitted if name not in shape)
         if names and not _refused(noted[i]):
-            amounts = past.amount[past.begins[i] : past.begins[i + 1]]
+            here = slice(past.begins[i], past.begins[i + 1])
+            place = partial(_day_after, past, int(past.begins[i]))
+            own = {name: float(values[i]) for name, values in part.costs.items() if np.isfinite(values[i])}
+            stated = {**job.preset.parameters(), **own, **shape}
             try:
-                shape |= fitted_sizes(_preset(job.preset, shape), amounts, names)
+                shape |= fitted_sizes(type(job.preset), stated, past.amount[here], names, odd[here], place)
             except (UserError, ValueError, TypeError) as error:
                 noted[i] = REFUSED + " ".join(str(error).split())
         found.setdefault(tuple(sorted(shape.items())), []).append(i)
@@ -151,10 +173,25 @@ def _shapes(
         yield dict(shape_of_all), np.array(items)
 
 
-def fitted_sizes(preset: Preset, amounts: Floats, names: tuple[str, ...]) -> dict[str, float]:
-    """Sizes of these names that suit the amounts of an item, rounded up so that many items share them."""
-    kept = {"unit", *preset.suggested_sizes(0.0, 0.0, 0.0), *preset.multiples_of_unit} - set(names)
-    found = suggested_parameters(type(preset), amounts, {name: getattr(preset, name) for name in sorted(kept)})
+def _day_after(rows: Rows, first: int, k: int) -> str:
+    """The day of the k-th row after the first."""
+    return day_of(rows, first + k)
+
+
+def fitted_sizes(
+    kind: type[Preset],
+    stated: dict[str, Any],
+    amounts: Floats,
+    names: tuple[str, ...],
+    odd: Bools,
+    place: Callable[[int], str],
+) -> dict[str, float]:
+    """Sizes of these names that suit the amounts of an item, rounded up so that many items share them.
+
+    stated: its other parameters; odd: which of the amounts are outliers; place: where one stands
+    """
+    known = {name: value for name, value in stated.items() if name not in names}
+    found = suggested_parameters(kind, amounts, known, odd, place)
     unit = float(found["unit"])
     sizes = {name: float(found[name]) for name in names if name in found}
     return {name: unit if name == "unit" else _rounded_up(x / unit) * unit for name, x in sizes.items()}
@@ -256,6 +293,7 @@ def _plans(
         lost = np.array([fleet.certificate(i, job.certificate, "bernstein").gap[start] for i in range(len(items))])
     average = preset.horizon is None and preset.discount == 1
     return {
+        "unsettled": fleet.unsettled,
         "expected": fleet.gains if average else fleet.values[:, start],
         "gain": gain,
         "half_life": fleet.half_lives,
@@ -263,6 +301,31 @@ def _plans(
         "value": fleet.values,
         "action": preset.action_quantities.astype(np.float64)[fleet.policies.reshape(len(items), -1)],
     }
+
+
+def _note_orders(
+    job: Job,
+    part: Part,
+    look: Description,
+    noted: list[str | None],
+    preset: Preset,
+    items: NDArray[np.int64],
+    action: Floats,
+) -> None:
+    """Say of items of one shape where nothing is ever ordered, and where a capacity that was chosen is used up."""
+    if not isinstance(preset, Inventory) or preset.beyond_a_line:
+        return
+    names = "price", "unit_cost"
+    price, cost = (part.costs.get(name, np.full(len(noted), getattr(preset, name))) for name in names)
+    given = np.isfinite(part.shape.get("capacity", np.full(len(noted), np.nan)))
+    chosen = ~given if "capacity" in job.fitted else np.zeros(len(noted), np.bool_)
+    for i, quantities in zip(items, action.reshape(len(items), preset.n_steps, -1), strict=True):
+        said = ""
+        if not quantities.any() and look.mean[i] > 0:
+            said = nothing_ordered(float(price[i]), float(cost[i]))
+        elif chosen[i] and preset.filled_by(quantities):
+            said = f"its capacity of {preset.capacity:g}, which was chosen, is used up: a larger one may earn more"
+        noted[i] = "; ".join(filter(None, (said, noted[i]))) or None
 
 
 def _placed(

@@ -7,11 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.fleet.reading import Rows
+from ucbf.data.outliers import outliers_of_each
+from ucbf.fleet.rows import Rows
 from ucbf.kernels.fleet import describe_items
 from ucbf.wording import show_count
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+MONDAY = 4  # 1970-01-05, in days from 1970-01-01
+AT_ONCE = 64  # items whose rows are gone through, so that they stay in the cache
+NAMED = 5  # outliers that are named one by one
 REFUSED = "refused: "
 FEWEST = 8  # episodes below which a plan is a first guess
 CHANGED = 5.0  # standard errors between the halves of a series that are no chance
@@ -38,10 +43,41 @@ def described(rows: Rows) -> Description:
     return Description(*np.ascontiguousarray(found.T))
 
 
-def notes_of(rows: Rows, look: Description, n_steps: int, amount: str, recent: bool) -> list[str | None]:
+def outliers_of_rows(rows: Rows, n_steps: int) -> Bools:
+    """[N] which amounts are far from all others of their item, each measured from the median of its step."""
+    found = np.zeros(len(rows), np.bool_)
+    for first in range(0, len(rows.names), AT_ONCE):
+        begins = rows.begins[first : first + AT_ONCE + 1]
+        here = slice(begins[0], begins[-1])
+        step = np.repeat(np.arange(len(begins) - 1) * n_steps, np.diff(begins)) + (rows.day[here] - MONDAY) % n_steps
+        counts = np.bincount(step, minlength=(len(begins) - 1) * n_steps)
+        order = np.argsort(step.astype(np.int16 if len(counts) < 2**15 else np.int64), kind="stable")
+        at = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)
+        table = np.full((len(counts), int(counts.max(initial=0))), np.nan)
+        table[step[order], at] = rows.amount[here][order]
+        odd = outliers_of_each(table.reshape(len(begins) - 1, n_steps, -1))
+        found[begins[0] + order] = odd.reshape(table.shape)[step[order], at]
+    return found
+
+
+def day_of(rows: Rows, r: int) -> str:
+    """The day of a row."""
+    return str(np.datetime64(int(rows.day[r]), "D"))
+
+
+def _far_from_others(rows: Rows, odd: Bools, i: int) -> str:
+    """Names the outliers of an item, of which there are some."""
+    here = slice(rows.begins[i], rows.begins[i + 1])
+    which, others = np.flatnonzero(odd[here]) + rows.begins[i], rows.amount[here][~odd[here]]
+    named = ", ".join(f"{rows.amount[r]:g} on {day_of(rows, int(r))}" for r in which[:NAMED])
+    more = f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
+    return f"far from all others: {named}{more}; the others go from {others.min():g} to {others.max():g}"
+
+
+def notes_of(rows: Rows, look: Description, n_steps: int, amount: str, recent: bool, odd: Bools) -> list[str | None]:
     """[n] what is to be said of each item; None where nothing is.
 
-    n_steps: of an episode; amount: what is measured; recent: whether what is recent counts more
+    n_steps: of an episode; amount: what is measured; recent: whether what is recent counts more; odd: [N] outliers
     """
     n = np.diff(rows.begins)
     spread = np.sqrt(look.first_error + look.second_error)
@@ -59,4 +95,18 @@ def notes_of(rows: Rows, look: Description, n_steps: int, amount: str, recent: b
             found[i] = f"learned from {n[i]} days: take it as a first guess"
         else:
             found[i] = f"missing: {show_count(int(look.gaps[i]), 'day')}"
+    for i in np.unique(np.searchsorted(rows.begins, np.flatnonzero(odd), side="right") - 1):
+        if not look.disorder[i]:
+            found[i] = "; ".join(filter(None, (_far_from_others(rows, odd, i), found[i])))
     return found
+
+
+def nothing_ordered(price: float, cost: float) -> str:
+    """Says that a plan orders nothing. price, cost: of a unit."""
+    if price > cost:
+        why = (
+            f", although its price ({price:g}) is above its unit cost ({cost:g}): no order that fits pays for its costs"
+        )
+    else:
+        why = f": its price ({price:g}) is not above its unit cost ({cost:g})" if cost else ""
+    return f"nothing is ever ordered{why}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from ucbf.errors import UserError
 from ucbf.fleet.files import AGAIN, finished_run
-from ucbf.fleet.learning import MONDAY
-from ucbf.fleet.reading import csv_reader, is_parquet, numbers_of
+from ucbf.fleet.notes import MONDAY
+from ucbf.fleet.reading import ItemTable
 
 Floats = NDArray[np.float64]
 EPOCH = date(1970, 1, 1)
@@ -82,20 +81,14 @@ def _check_day(parts: list[Path], day: date) -> None:
 
 def _stocks(path: Path, item: str) -> dict[str, float]:
     """What is in stock, by item."""
-    table = pq.read_table(path) if is_parquet(path) else csv_reader(path, item).read_all()
-    for name in (item, STOCK):
-        if name not in table.column_names:
-            raise UserError(f"{path} has no column {name!r}; it has {', '.join(table.column_names)}")
-    names = table[item].cast(pa.string()).to_pylist()
-    found = dict(zip(names, numbers_of(path, table, STOCK).tolist(), strict=True))
-    if len(found) < len(names):
-        twice = next(name for name, rows in Counter(names).items() if rows > 1)
-        raise UserError(f"{path}: item {twice!r} has two rows; keep one")
-    return found
+    table = ItemTable.read(path, item)
+    if STOCK not in table.columns:
+        raise UserError(f"{path} has no column {STOCK!r}; it has {', '.join([item, *table.columns])}")
+    return dict(zip(table.names, table.numbers(STOCK).tolist(), strict=True))
 
 
 def _orders(plans: Any, told: dict[str, Any], there: dict[str, float], day: date | None) -> pa.Table:
-    """The orders of the items of one part. told: of the run."""
+    """The orders of the items of one part, by what was told of the run."""
     names, given = plans["item"].to_pylist(), told["parameters"]
     stock = np.array([there.get(name, np.nan) for name in names])
     last = plans["last"].cast(pa.int32()).to_numpy()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,51 +17,17 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ucbf.data.columns import optional_values, required_column
+from ucbf.data.items import split_items
+from ucbf.data.tables import Table, table_of
 from ucbf.errors import UserError
+from ucbf.fleet.rows import Columns, Rows
+from ucbf.fleet.text import is_read_whole, rows_of_text
 from ucbf.systems.base import Preset
 
 ROWS = 1 << 18  # that are read at once
 OF_ALL = ("horizon", "period", "profile", "price_breaks")  # parameters that items may not differ in
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What the columns of the file are called."""
-
-    item: str = "item"
-    time: str = "date"
-    amount: str = "demand"
-    forecast: str | None = None  # what was expected of each day, and is of those to come, which have no demand yet
-
-    @property
-    def all(self) -> list[str]:
-        """The columns that are read."""
-        return [self.item, self.time, self.amount, *([] if self.forecast is None else [self.forecast])]
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows of some items, item by item."""
-
-    names: list[str]  # [n]
-    begins: NDArray[np.int64]  # [n + 1] where the rows of each begin
-    day: NDArray[np.int32]  # [N] counted from 1970-01-01
-    amount: NDArray[Any]  # [N] of the file's kind of number; not a number where it is still to come
-    forecast: NDArray[Any] | None  # [N]
-
-    def __len__(self) -> int:
-        return len(self.day)
-
-    def in_floats(self) -> Rows:
-        """The same, with amounts and forecasts as floats."""
-        forecast = None if self.forecast is None else self.forecast.astype(np.float64, copy=False)
-        return replace(self, amount=self.amount.astype(np.float64, copy=False), forecast=forecast)
-
-    @property
-    def item(self) -> NDArray[np.int64]:
-        """[N] to which item each row belongs."""
-        return np.repeat(np.arange(len(self.names)), np.diff(self.begins))
 
 
 def chunks_of(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
@@ -97,18 +65,21 @@ def _joined(parts: list[Rows]) -> Rows:
         np.concatenate([part.day for part in parts]),
         np.concatenate([part.amount for part in parts]),
         np.concatenate(forecasts) if forecasts else None,
+        {name: why for part in parts for name, why in part.refused.items()},
     )
 
 
 def _part(rows: Rows, first: int, end: int) -> Rows:
     """The rows of some of the items, one after the other."""
     begin, stop = rows.begins[first], rows.begins[end]
+    refused = {name: rows.refused[name] for name in rows.names[first:end] if name in rows.refused}
     return Rows(
         rows.names[first:end],
         rows.begins[first : end + 1] - begin,
         rows.day[begin:stop],
         rows.amount[begin:stop],
         None if rows.forecast is None else rows.forecast[begin:stop],
+        refused,
     )
 
 
@@ -150,6 +121,8 @@ def _runs(path: Path, columns: Columns) -> Iterator[Rows]:
             for batch in file.iter_batches(ROWS, columns=columns.all):
                 if len(batch):
                     yield _read(path, batch, columns)
+    elif is_read_whole(path):
+        yield rows_of_text(path, columns)
     else:
         with csv_reader(path, columns.item) as reader:
             _check_columns(path, reader.schema.names, columns.all)
@@ -159,7 +132,16 @@ def _runs(path: Path, columns: Columns) -> Iterator[Rows]:
                         yield _read(path, batch, columns)
 
 
-def rows_of(path: Path, columns: Columns, item: str) -> Any:
+def table_of_item(path: Path, columns: Columns, item: str) -> Table | None:
+    """The rows of one item, as a source of a series; None if there are none."""
+    if not is_parquet(path) and is_read_whole(path):
+        return split_items(path, columns.item).get(item)
+    found = _rows_of(path, columns, item)
+    cells = {name: found[name] for name in found.column_names}
+    return Table(f"{path}, item {item!r}", cells, range(len(found))) if len(found) else None
+
+
+def _rows_of(path: Path, columns: Columns, item: str) -> Any:
     """The rows of one item, as a table of the columns but that of items."""
     wanted = [name for name in columns.all if name != columns.item]
     if is_parquet(path):
@@ -238,6 +220,33 @@ def csv_reader(path: Path, item: str) -> Any:
         return pa.csv.open_csv(path, convert_options=options)
 
 
+class ItemTable(NamedTuple):
+    """A file with a row for each item."""
+
+    columns: list[str]  # but that of the items
+    names: list[str]  # of the items
+    numbers: Callable[[str], Floats]  # the numbers of a column; not a number where a cell is empty
+
+    @classmethod
+    def read(cls, path: Path, item: str) -> ItemTable:
+        """From Parquet, or from text of any kind that :mod:`ucbf.data` reads; a UserError if an item stands twice."""
+        if is_parquet(path):
+            with _readable(path):
+                table = pq.read_table(path)
+            _check_columns(path, table.column_names, [item])
+            columns, cells = table.column_names, table[item].cast(pa.string())
+            numbers = partial(numbers_of, path, table, may_miss=True)
+        else:
+            text = table_of(path)
+            columns, cells = list(text.columns), text.columns[required_column(text, item)]
+            numbers = partial(optional_values, text)
+        names = cells.to_pylist()
+        twice = next((name for name, n in Counter(names).items() if n > 1), None)
+        if twice is not None:
+            raise UserError(f"{path}: item {twice!r} has two rows; keep one")
+        return cls([name for name in columns if name != item], names, numbers)
+
+
 # -- costs and sizes ------------------------------------------------------------------------------------
 
 
@@ -254,9 +263,8 @@ class Items:
         """From a file; a UserError if it cannot be used."""
         if path is None:
             return cls()
-        table = pq.read_table(path) if is_parquet(Path(path)) else csv_reader(Path(path), item).read_all()
-        _check_columns(Path(path), table.column_names, [item])
-        others = [name for name in table.column_names if name != item]
+        table = ItemTable.read(Path(path), item)
+        others = table.columns
         known = [name for name, x in preset.parameters().items() if name not in OF_ALL and not isinstance(x, str)]
         unknown = [name for name in others if name not in known]
         if unknown:
@@ -264,12 +272,8 @@ class Items:
                 f"{path}: column {unknown[0]!r} is no parameter of {type(preset).__name__} that items may differ in; "
                 f"those are {', '.join(known)}"
             )
-        names = table[item].cast(pa.string()).to_pylist()
-        row = {name: i for i, name in enumerate(names)}
-        if len(row) < len(names):
-            twice = next(name for i, name in enumerate(names) if row[name] != i)
-            raise UserError(f"{path}: item {twice!r} has two rows; keep one")
-        tables = {name: numbers_of(path, table, name, may_miss=True) for name in others}
+        row = {name: i for i, name in enumerate(table.names)}
+        tables = {name: table.numbers(name) for name in others}
         costs = {name: values for name, values in tables.items() if name in preset.money}
         return cls(row, costs, {name: values for name, values in tables.items() if name not in costs})
 

@@ -140,7 +140,7 @@ def read_rows(
 
     names: that the column of each part may have, the first being the usual one
     """
-    from ucbf.data.columns import values_of
+    from ucbf.data.columns import optional_values, values_of
     from ucbf.data.dates import date_column, dates_of
     from ucbf.data.tables import table_of
     from ucbf.following.calendar import as_datetime
@@ -166,7 +166,7 @@ def read_rows(
         raise UserError(f"{table.source} has no rows; give one for each step")
     columns = {
         part: np.full(n, np.nan) if name is None else
-        values_of(table, name, None) if part in needed else _optional(table, name)
+        values_of(table, name, None) if part in needed else optional_values(table, name)
         for part, name in found.items()
     }  # fmt: skip
     steps = None
@@ -189,24 +189,3 @@ def read_rows(
 
             dates = [d.replace(tzinfo=timezone(timedelta(seconds=int(o)))) for d, o in zip(dates, offsets, strict=True)]
     return columns, dates, steps, [f"{table.source}, row {row}" for row in table.rows]
-
-
-def _optional(table: Any, name: str) -> Any:
-    """[N] the numbers of a column, nan for cells without a value."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from ucbf.data.columns import values_of
-    from ucbf.data.text import MISSING
-
-    column = table.columns[name]
-    missing = pc.is_null(column)
-    if pa.types.is_string(column.type):
-        missing = pc.or_(missing, pc.is_in(pc.utf8_lower(pc.fill_null(column, "")), pa.array(sorted(MISSING))))
-    gone = np.asarray(missing.to_numpy(zero_copy_only=False) if isinstance(missing, pa.Array) else missing.to_numpy())
-    values = np.full(len(column), np.nan)
-    if not gone.all():
-        present = np.flatnonzero(~gone)
-        part = replace(table, columns={name: column.take(pa.array(present))}, rows=np.asarray(table.rows)[present])
-        values[present] = values_of(part, name, None)
-    return values

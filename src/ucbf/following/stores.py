@@ -24,6 +24,7 @@ from ucbf.suppliers import Supplier
 from ucbf.systems.inventory import Inventory
 
 FAR = 3.0  # times the largest demand that was seen: a slip of the pen
+ODD = 1.5  # times the largest demand that was seen: it is taken in, and said
 NAME, FORMAT, VERSION = "store.json", "ucbf store", 3
 FITTED = "fitted.npz"  # orders by fitted values, where these are followed
 FIELDS = ("demand", "order", "received", "sold_out", "cancelled")  # of a line of the journal
@@ -156,7 +157,14 @@ class StoreFollower:
                         )
                 except ValueError as error:
                     raise each.error(error) from None
-                said.append((number, doing, each))
+                odd = ""
+                if doing != SAME and not unusual and each.happened.demand > ODD * most > 0:
+                    times = each.happened.demand / most
+                    odd = (
+                        f"{when}: demand {each.happened.demand:g} is {times:.2g} times the largest so far ({most:g}); "
+                        "if that is not right, give the step again with --correct"
+                    )
+                said.append((number, doing, each, odd))
                 if doing == NEW:
                     insort(here, number)
                 if doing != SAME:
@@ -165,14 +173,18 @@ class StoreFollower:
             notes = self._replayed(Steps(sorted(steps.items())))[2]  # an error if it cannot be
             if records:
                 writing.append(records)
-        return "\n".join(line for number, doing, each in said for line in self._lines(number, doing, each, notes))
+        return "\n".join(
+            line
+            for number, doing, each, odd in said
+            for line in (*self._lines(number, doing, each, notes), *([odd] if odd else []))
+        )
 
     def _lines(self, number: int, doing: str, told: Told, notes: Sequence[str]) -> list[str]:
         """What is said of a step that was taken in."""
-        when, happened = self.calendar.when(number), told.happened
+        when, name, happened = self.calendar.when(number), self.calendar.full_name(number), told.happened
         if doing == SAME:
-            return [f"{when}: {SAME}"]
-        said = [f"{when}: {doing}, {happened}"]
+            return [f"{name}: {SAME}"]
+        said = [f"{name}: {doing}, {happened}"]
         if happened.order != sized(terms_of(self.shop), happened.order):
             said.append(f"order {happened.order:g} is none that this store has (pack, min_order); it counts as given")
         if told.note:
@@ -188,7 +200,7 @@ class StoreFollower:
             removal = removal_of(self.calendar, named(date, number), number, steps, steps.removed)
             if removal is not None:
                 writing.append([removal])
-        return f"{self.calendar.when(number)}: {'was taken out before' if removal is None else 'taken out'}"
+        return f"{self.calendar.full_name(number)}: {'was taken out before' if removal is None else 'taken out'}"
 
     def _steps(self, contents: Contents) -> Steps:
         """By the number of the step: what happened."""

@@ -4,8 +4,8 @@ One sweep is T: the values of the first step of a period, given those of the fir
 best long-run average of a period lies between the smallest and the largest entry of TV - V (Odoni 1969), and with a
 discount d per period V* is TV + d/(1 - d) times something between the same two (MacQueen 1966; Porteus 1971). So both
 are solved alike: until the entries of TV - V agree. Between two sweeps that improve the policy there are sweeps that
-follow it (modified policy iteration). Where the average counts, now and then one of these goes only half the way, so
-that cycles die out.
+follow it (modified policy iteration); where that does not settle soon, they become more and more. Where the average
+counts, now and then one of these goes only half the way, so that cycles die out.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ charge.state(Late, charge_late)
 
 TURN = 8  # where the average counts, every so many sweeps one goes half the way
 FOLLOWED = 200  # sweeps that follow a policy before it is improved, at most
+PATIENT = 20  # improvements after which a policy is followed ever longer: half-known values may lead round in a circle
 SETTLED = 1e-7  # how far entries of TV - V may differ for a learner, in its own units, in which a step pays 0 to 1
 SWEEPS = 300  # of a learner, at most
 STILL = 50  # sweeps after which bounds that do not move are taken for settled, though apart
@@ -135,18 +136,20 @@ def solve(
     As :func:`ucbf.kernels.backward.induction`, but value[0] is where it begins.
     most: sweeps that improve the policy, at most
     """
-    low, high, top = -np.inf, np.inf, -1
-    for _ in range(most):
+    low, high, top, left = -np.inf, np.inf, -1, most * FOLLOWED
+    for sweep in range(most):
         go_round(value, 1.0)
         top = max(top, induction(m, model, moves, law, value, ahead, policy, raw))
         low, high = bounds(value)
         if high - low <= tolerance:
             break
-        enough = 0.1 * (high - low)
-        for i in range(FOLLOWED):
+        patience = max(sweep - PATIENT, 0)
+        enough = 0.1 * (high - low) * 0.5**patience
+        for i in range(min(FOLLOWED * (1 + patience), left)):
             go_round(value, part_of(m, i))
             for h in range(m.horizon - 1, -1, -1):
                 follow(m, model, moves, law, value, ahead, policy, raw, h)
+            left -= 1
             least, largest = bounds(value)
             if largest - least <= enough:
                 break

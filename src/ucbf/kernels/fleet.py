@@ -15,6 +15,8 @@ from ucbf.kernels.laws import Counts, add, add_censored
 from ucbf.kernels.seen import explain
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
+MOST = 4 * SWEEPS  # of a plan without an end, at most
+
 
 class Parts(NamedTuple):
     """What all items pay, and what a cost of 1 adds to it, cost by cost: an item's table is linear in its costs."""
@@ -51,7 +53,7 @@ def plan_items(
     m: shared mechanics; its reward, landing and terminal reward are room for those of one item
     costs: [N, C]; law: [N, L, R]; settled: [N] how far bounds on what a period pays may be apart, without an end
     value: [N, S] of the first step, from which a plan without an end begins; policy: [N, H, S]; gain: [N] the average
-    of a step, without an end and a discount; all filled here
+    of a step, without an end; not a number where the plan did not settle; all filled here
     v: [H+1, S], ahead: [H, X], actions: [H, S] and raw: [Z] are room
     """
     H, S = m.horizon, m.after.shape[1]
@@ -60,8 +62,8 @@ def plan_items(
         for s in range(S):
             v[0, s], v[H, s] = value[i, s], m.terminal[s]
         if m.endless:
-            low, high, _ = solve(m, model, m.offsets, law[i], v, ahead, actions, raw, settled[i], SWEEPS)
-            gain[i] = 0.5 * (low + high) / H
+            low, high, _ = solve(m, model, m.offsets, law[i], v, ahead, actions, raw, settled[i], MOST)
+            gain[i] = 0.5 * (low + high) / H if high - low <= settled[i] else np.nan
         else:
             induction(m, model, m.offsets, law[i], v, ahead, actions, raw)
         for s in range(S):

@@ -86,13 +86,11 @@ class Preset(Parameters):
         """The arguments of the System that differ from preset to preset: f, reward, sizes, ..."""
 
     @classmethod
-    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Parameters that suit amounts with this minimum, mean and maximum; the caller rounds them up to units."""
-        return {}
+    def suggested_sizes(cls, least: float, mean: float, most: float, **given: Any) -> dict[str, Any]:
+        """Parameters that suit amounts with this minimum, mean and maximum; the caller rounds them up to units.
 
-    @classmethod
-    def least_sizes(cls, given: Mapping[str, Any]) -> dict[str, float]:
-        """How large sizes that :meth:`suggested_sizes` suggests must be at least, for the parameters that are given."""
+        given: parameters that are known; the others are as the preset has them
+        """
         return {}
 
     def own_rules(self, world: World) -> dict[str, NDArray[np.int64]]:

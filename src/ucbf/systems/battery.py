@@ -134,7 +134,7 @@ class Battery(Preset):
         return {"one level": best_policy(world, [aim_at(self.system, world.law, x) for x in range(capacity + 1)])}
 
     @classmethod
-    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+    def suggested_sizes(cls, least: float, mean: float, most: float, **given: Any) -> dict[str, Any]:
         """Room for twice the largest demand; a purchase may be one and a half times the largest demand."""
         below = {"min_demand": 1.5 * least} if least < 0 else {}
         return {"max_demand": 1.25 * most, "capacity": 2 * most, "max_buy": 1.5 * most, **below}

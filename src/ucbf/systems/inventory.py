@@ -18,6 +18,7 @@ from ucbf.systems.pipelines import Store, only_at_reviews
 from ucbf.world import World
 
 MOST_LEAD_TIME = 1000  # steps
+MOST_UNITS_OF_ROOM = 512  # of a capacity that is chosen for dear orders: tables grow with its square
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +230,12 @@ class Inventory(Preset):
         """[A] how much each action orders: nothing, or one of the orders that exist; [A, 2] of two suppliers."""
         return (self._orders if self.fast_cost is None else self._both_orders) * self.unit
 
+    def filled_by(self, quantities: NDArray[Any]) -> bool:
+        """Whether orders [H, S] at once fill the store from its lowest state, as far as packs let them."""
+        most = float(np.max(quantities[:, 0]))
+        step = float(self.unit if self.pack is None else self.pack)
+        return most > 0 and most - self.backlog + step > self.capacity + 1e-9 * self.unit
+
     @property
     def _both_orders(self) -> NDArray[np.int64]:
         """[A, 2] the orders from the first and from the second supplier, in multiples of ``unit``."""
@@ -318,16 +325,26 @@ class Inventory(Preset):
         return [np.where(stock < below, raised[top], idle) for top in grid for below in grid if below <= top]
 
     @classmethod
-    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
-        """Room for twice the largest demand so far; a demand may be half as large again."""
-        return {"max_demand": 1.5 * most, "capacity": 2 * most}
+    def suggested_sizes(cls, least: float, mean: float, most: float, **given: Any) -> dict[str, Any]:
+        """Room for twice the largest demand so far; a demand may be half as large again.
 
-    @classmethod
-    def least_sizes(cls, given: Mapping[str, Any]) -> dict[str, float]:
-        """Room for two of the smallest order."""
-        pack, least = float(given.get("pack") or 0), float(given.get("min_order") or 0)
-        packs = float(np.ceil(least / pack - 1e-9)) * pack if pack > 0 else least
-        return {"capacity": 2 * max(pack, packs)}
+        Where orders are dear or come in packs, there is room for the largest demand and an order: a quarter more
+        than the economic order quantity, sqrt(2 order_cost mean / (holding + storage)), and twice the smallest order
+        that there is. Where stock costs nothing it is what an episode sells; and it never makes a table large.
+        """
+
+        def known(name: str) -> Any:
+            value = given.get(name)
+            return getattr(cls, name) if value is None else value
+
+        unit, held = float(known("unit")), float(known("holding") + known("storage"))
+        dear = 2 * float(known("order_cost")) * max(mean, 0.0)
+        steps = max(known("period"), 1 if given.get("period", 1) > 1 else known("horizon"))
+        economic = 1.25 * np.sqrt(dear / held) if held else mean * steps if dear else 0.0
+        pack, least_order = float(known("pack") or 0), float(known("min_order"))
+        smallest = max(pack, float(np.ceil(least_order / pack - 1e-9)) * pack if pack > 0 else least_order)
+        room = max(most, MOST_UNITS_OF_ROOM * unit - most)
+        return {"max_demand": 1.5 * most, "capacity": most + max(most, min(economic, room) + 2 * smallest)}
 
     def mechanics(self) -> dict[str, Any]:
         """The arguments of the System that differ from preset to preset."""

@@ -105,7 +105,7 @@ class Queue(Preset):
         return {"one service": best_policy(world, [np.full(shape, a) for a in range(len(self.service))])}
 
     @classmethod
-    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+    def suggested_sizes(cls, least: float, mean: float, most: float, **given: Any) -> dict[str, Any]:
         """Room for three times the largest arrivals; services from none to twice the mean."""
         return {"max_arrivals": 1.5 * most, "capacity": 3 * most, "service": (0.0, mean / 2, mean, 2 * mean)}
 

@@ -91,7 +91,7 @@ class Reservoir(Preset):
         return {name: np.minimum(np.minimum(wanted[:, None], stored), most)}
 
     @classmethod
-    def suggested_sizes(cls, least: float, mean: float, most: float) -> dict[str, Any]:
+    def suggested_sizes(cls, least: float, mean: float, most: float, **given: Any) -> dict[str, Any]:
         """Room for five mean inflows; two of them can be released in a step, and one is the target."""
         return {"max_inflow": 1.5 * most, "capacity": 5 * mean, "max_release": 2 * mean, "target": mean}
 
