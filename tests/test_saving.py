@@ -229,8 +229,8 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 
 
 def test_a_number_of_numpy_is_saved_as_a_number():
-    assert saving._plain("c", np.float64(0.5)) == 0.5
-    assert isinstance(saving._plain("c", np.float64(0.5)), float)
+    assert saving.plain("c", np.float64(0.5)) == 0.5
+    assert isinstance(saving.plain("c", np.float64(0.5)), float)
 
 
 # -- files that somebody forged --------------------------------------------------------------------------

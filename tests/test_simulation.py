@@ -432,3 +432,20 @@ def test_numbers_in_warnings_are_plain():
     world = forked()
     with pytest.warns(ucbf.ModelWarning, match=r"no disturbance within \[0, 0\]\.\.\[1, 1\] leads to"):
         ucbf.UCBVIf(world.system).observe(0, [0], 0, [3])
+
+
+def test_what_a_subclass_does_in_python_is_not_left_out():
+    class Told(ucbf.UCBVIf):
+        seen = ()
+
+        def update(self, seen):
+            self.seen = (*self.seen, seen.low)
+            super().update(seen)
+
+    world = ucbf.random_world(6, 2, 3, max_disturbance=2, seed=1)
+    plain, told = ucbf.UCBVIf(world.system), Told(world.system)
+    runs = [ucbf.simulate(agent, world, episodes=4, seed=2) for agent in (plain, told)]
+    assert len(told.seen) == 12
+    np.testing.assert_array_equal(runs[0].gap, runs[1].gap)
+    told.observe(0, 0, 0, int(world.system.f[0, 0, 0]))
+    assert len(told.seen) == 13

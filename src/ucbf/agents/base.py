@@ -278,6 +278,9 @@ def _is_whole(number: Any) -> bool:
     return type(number) is int or isinstance(number, np.integer)
 
 
+ACTS_OR_LEARNS = ("policy", "renew", "update", "update_between")
+
+
 class CompiledAgent(Agent):
     """An agent whose learning is two compiled functions, chosen by the type of its ``learner``."""
 
@@ -352,8 +355,15 @@ class CompiledAgent(Agent):
 
     @property
     def compiled(self) -> Any:
-        """The learner."""
-        return self.learner
+        """The learner, unless a subclass of the user's does something of it in Python."""
+        return None if self._is_changed else self.learner
+
+    @cached_property
+    def _is_changed(self) -> bool:
+        """Whether what acts or learns is not that of this package, so that the compiled loop would leave it out."""
+        kinds = type(self).__mro__
+        owners = (next(kind for kind in kinds if name in vars(kind)) for name in ACTS_OR_LEARNS)
+        return not all(owner.__module__.startswith("ucbf.agents.") for owner in owners)
 
     def _choice(self, h: int, place: Any) -> int:
         return self.system.nearest_allowed(h, place, self.learner.policy[h])

@@ -159,7 +159,7 @@ class InformedAgent(CompiledAgent):
     @property
     def compiled(self) -> Any:
         """The learner, unless a part of it is asked in Python between steps."""
-        return None if self.model.asked_in_python or not self.system.space.all_whole else self.learner
+        return None if self.model.asked_in_python or not self.system.space.all_whole else super().compiled
 
     def _choice(self, h: int, place: Any) -> int:
         if self.system.space.all_whole:
