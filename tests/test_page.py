@@ -15,7 +15,7 @@ import commands
 import ucbf
 from ucbf import advice, data, figures
 from ucbf.advice.judging import FEWEST_EPISODES
-from ucbf.advice.remarks import losing_sales, nothing_ordered
+from ucbf.advice.remarks import binding_capacity, losing_sales, nothing_ordered
 from ucbf.advice.sections import Compared, Judgement, Line, Rules, check_lines, sections_of, source_line, verdict_on
 from ucbf.systems import Inventory, Queue
 
@@ -376,3 +376,16 @@ def test_a_policy_that_never_orders_is_said_first():
     )
     cheap = ucbf.learn(shop.replace(order_cost=0), found.learned)
     assert nothing_ordered(cheap) == ()
+
+
+def test_a_capacity_that_was_assumed_and_is_used_up_is_said_packs_or_not():
+    amounts = np.random.default_rng(0).integers(0, 3, (20, 7)).astype(float)
+    weeks = ucbf.data.episodes(ucbf.data.read_series(amounts.ravel()), 7)
+    shop = Inventory(capacity=10, max_demand=3, order_cost=15, holding=0.01)
+    for each in (shop, shop.replace(pack=4)):  # 4 and 4 fit, 12 do not
+        found = ucbf.learn(each, weeks)
+        (remark,) = binding_capacity(found, {"price"})
+        assert remark.text.startswith("The capacity of 10, which was assumed, is used up: with a larger one")
+        assert remark.first
+        assert binding_capacity(found, {"capacity"}) == binding_capacity(found, None) == ()
+    assert binding_capacity(ucbf.learn(shop.replace(capacity=300), weeks), {"price"}) == ()

@@ -319,13 +319,13 @@ def _note_orders(
     price, cost = (part.costs.get(name, np.full(len(noted), getattr(preset, name))) for name in names)
     given = np.isfinite(part.shape.get("capacity", np.full(len(noted), np.nan)))
     chosen = ~given if "capacity" in job.fitted else np.zeros(len(noted), np.bool_)
-    for i, quantities in zip(items, action.reshape(len(items), preset.n_steps, -1), strict=True):
-        said = ""
-        if not quantities.any() and look.mean[i] > 0:
+    orders = action.reshape(len(items), preset.n_steps, -1)
+    none, full = ~orders.any(axis=(1, 2)) & (look.mean[items] > 0), preset.filled_by(orders) & chosen[items]
+    for i, never in zip(items[none | full], none[none | full], strict=True):
+        said = f"its capacity of {preset.capacity:g}, which was chosen, is used up: a larger one may earn more"
+        if never:
             said = nothing_ordered(float(price[i]), float(cost[i]))
-        elif chosen[i] and preset.filled_by(quantities):
-            said = f"its capacity of {preset.capacity:g}, which was chosen, is used up: a larger one may earn more"
-        noted[i] = "; ".join(filter(None, (said, noted[i]))) or None
+        noted[i] = "; ".join(filter(None, (said, noted[i])))
 
 
 def _placed(

@@ -229,11 +229,12 @@ class Inventory(Preset):
         """[A] how much each action orders: nothing, or one of the orders that exist; [A, 2] of two suppliers."""
         return (self._orders if self.fast_cost is None else self._both_orders) * self.unit
 
-    def filled_by(self, quantities: NDArray[Any]) -> bool:
-        """Whether orders [H, S] at once fill the store from its lowest state, as far as packs let them."""
-        most = float(np.max(quantities[:, 0]))
+    def filled_by(self, quantities: NDArray[Any]) -> NDArray[np.bool_]:
+        """[...] whether orders [..., H, S] at once fill the store from its lowest state, as far as packs let them."""
+        most = quantities[..., 0].max(axis=-1)
         step = float(self.unit if self.pack is None else self.pack)
-        return most > 0 and most - self.backlog + step > self.capacity + 1e-9 * self.unit
+        full: NDArray[np.bool_] = (most > 0) & (most - self.backlog + step > self.capacity + 1e-9 * self.unit)
+        return full
 
     @property
     def _both_orders(self) -> NDArray[np.int64]:
