@@ -22,7 +22,7 @@ help:
 	@echo "make mutants      small bugs put into the package, and those that no test notices, in half an hour"
 	@echo "make attack       kills, faults, damaged and forged files, wrong tables and arguments, in ten minutes"
 	@echo "make bench        how fast the kernels are; with AGAINST=revision: old and new in turn, in a quarter of an hour"
-	@echo "make evidence     certificates, few switches, the model check: measured, in a quarter of an hour"
+	@echo "make evidence     certificates, few switches, the model check, repair: measured, in half an hour"
 	@echo "make known        problems with known answers, solved and learned; docs/cost.png, docs/censored.png"
 	@echo "make fitted       values that are fitted, where no table fits: lost sales of long lead times and others, in some hours"
 	@echo "make inventorybench DATA=file-or-folder  a fixed policy on that benchmark: score, parts left out, in minutes"

@@ -246,7 +246,7 @@ def few_switches() -> None:
             (r0, s0, t0), (r1, s1, t1) = shown
             print(
                 f"  {kind.name}, A = {A}, H = {H}: regret {r0:.3g} -> {r1:.3g} ({r1 / r0:.2f}), switches {s0:.0f} -> "
-                f"{s1:.0f} ({s1 / np.log(episodes):.0f} log K), time {t0:.2f} -> {t1:.2f} ({t0 / t1:.1f} times less)"
+                f"{s1:.0f} ({s1 / np.log(episodes):.0f} log K), time {t0:.2f} -> {t1:.2f} (times {t1 / t0:.2f})"
             )
 
 

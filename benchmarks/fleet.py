@@ -1,8 +1,16 @@
 """Many items from a file to plans: items a second, memory, and how near that is to what C and Parquet alone would take.
 
-``python benchmarks/fleet.py [items]``: makes a file of two years of days of every item (100,000 unless told otherwise),
-learns a plan for each, and says where the time goes. S = 60, A = 30, H = 7. The bound is reading the file, the same
-plans in C and writing the tables, and nothing else. Some items are learned by agents of their own, to compare.
+    python benchmarks/fleet.py [items]
+    python benchmarks/fleet.py --long [items]
+    python benchmarks/fleet.py --kills [items]
+
+The first makes a file of two years of days of every item (100,000 unless told otherwise), learns a plan for each, and
+says where the time goes. S = 60, A = 30, H = 7. The bound is reading the file, the same plans in C and writing the
+tables, and nothing else. Some items are learned by agents of their own, to compare.
+
+The second makes a file of 800 days of 250,000 items, 200 million rows, and says how much memory learning from it takes.
+The third kills a run over 10,000 items at twenty random moments, gives the command again each time, and compares the
+tables with those of a run that nobody killed.
 """
 
 from __future__ import annotations
@@ -58,16 +66,16 @@ void plan(long N, long H, long S, long A, long R, const double *reward, const do
 """
 
 
-def written(folder: Path, n: int) -> None:
+def written(folder: Path, n: int, n_days: int = DAYS) -> None:
     """A file of demand, and one of costs."""
-    rng, days = np.random.default_rng(0), np.arange(DAYS) + 19_000
+    rng, days = np.random.default_rng(0), np.arange(n_days) + 19_000
     schema = pa.schema([("item", pa.string()), ("date", pa.date32()), ("demand", pa.int16())])
     with pq.ParquetWriter(folder / "demand.parquet", schema) as file:
         for begin in range(0, n, 1000):
             names = [f"sku{i:08d}" for i in range(begin, min(begin + 1000, n))]
-            demand = rng.poisson(rng.uniform(2, 12, len(names))[:, None], (len(names), DAYS)).clip(0, 29)
+            demand = rng.poisson(rng.uniform(2, 12, len(names))[:, None], (len(names), n_days)).clip(0, 29)
             dates = pa.array(np.tile(days, len(names)).astype("datetime64[D]"))
-            codes = pa.array(np.repeat(np.arange(len(names), dtype=np.int32), DAYS))
+            codes = pa.array(np.repeat(np.arange(len(names), dtype=np.int32), n_days))
             items = pa.DictionaryArray.from_arrays(codes, pa.array(names)).cast(pa.string())
             columns = [items, dates, demand.ravel().astype(np.int16)]
             file.write_table(pa.table(columns, schema=schema))
@@ -79,7 +87,12 @@ def small(folder: Path) -> tuple[Path, Path, Path]:
     """Files of a hundred items."""
     (few := folder / "few").mkdir()
     written(few, 100)
-    return few / "demand.parquet", few / "out", few / "items.parquet"
+    return files_in(few)
+
+
+def files_in(folder: Path) -> tuple[Path, Path, Path]:
+    """Where the demand, the plans and the costs are."""
+    return folder / "demand.parquet", folder / "out", folder / "items.parquet"
 
 
 def seconds(call: Any) -> float:
@@ -161,9 +174,79 @@ def compared(folder: Path, n: int, sample: int = 20) -> int:
     return same
 
 
+def held() -> float:
+    """GB that this process held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def long(n: int, n_days: int = 800) -> None:
+    """Learn from a long file, and print the memory that it takes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        written(folder, n, n_days)
+        size, made = (folder / "demand.parquet").stat().st_size, held()
+        work = time.process_time()
+        ucbf.learn_fleet(SHOP, *files_in(folder), gains=False)
+        work = time.process_time() - work
+    print(
+        f"{n} items x {n_days} days, {n * n_days:,} rows, {size / 1e6:,.0f} MB: {work:.0f} s of work, "
+        f"{held():.2f} GB held at most, {made:.2f} of them to make the file"
+    )
+
+
+def kills(n: int, times: int = 20) -> None:
+    """Kill a run at random moments, give it again, and print whether the tables are equal."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, moments = Path(name), np.random.default_rng(3)
+        written(folder, n)
+        process, begin = started(folder), time.perf_counter()
+        process.communicate()
+        took, whole = time.perf_counter() - begin, plans_in(folder)
+        equal, unfinished = 0, 0
+        for _ in range(times):
+            shutil.rmtree(folder / "out")
+            process = started(folder)
+            time.sleep(moments.uniform(0, took))
+            process.kill()
+            process.communicate()
+            unfinished += not (folder / "out" / "plans.json").exists()
+            equal += started(folder).wait() == 0 and plans_in(folder) == whole
+    print(
+        f"{n} items in {len(whole)} files, killed at {times} random moments, {unfinished} of them before the end, and "
+        f"given again: {equal} times the same tables, byte for byte"
+    )
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    """A process that learns, which has imported what it needs."""
+    process = subprocess.Popen([sys.executable, __file__, "--learn", str(folder)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def plans_in(folder: Path) -> dict[str, bytes]:
+    """The tables, by their names."""
+    return {path.name: path.read_bytes() for path in (folder / "out").glob("*.parquet")}
+
+
 def main() -> None:
+    """Print what is asked for."""
+    kind = next((one for one in sys.argv[1:] if one.startswith("--")), "")
+    asked = [one for one in sys.argv[1:] if not one.startswith("--")]
+    if kind == "--learn":
+        print("ready", flush=True)
+        ucbf.learn_fleet(SHOP, *files_in(Path(asked[0])), gains=False)
+    elif kind == "--kills":
+        kills(int(asked[0]) if asked else 10_000)
+    elif kind == "--long":
+        long(int(asked[0]) if asked else 250_000)
+    else:
+        table(int(asked[0]) if asked else 100_000)
+
+
+def table(n: int) -> None:
     """Print a table."""
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     ours, theirs = kernels()
     print(f"plans only, one thread: {ours:.1f} µs an item (costs and counts of its own included)", end="")
     print(
@@ -174,7 +257,7 @@ def main() -> None:
         written(folder, n)
         size = (folder / "demand.parquet").stat().st_size
         print(f"a file of {n * DAYS:,} rows, {size / 1e6:,.0f} MB", flush=True)
-        files = folder / "demand.parquet", folder / "out", folder / "items.parquet"
+        files = files_in(folder)
         ucbf.learn_fleet(SHOP, *small(folder))  # to compile
         for again, gains in (("with gains", True), ("plans only", False), ("again, with all done", False)):
             begin, work = time.perf_counter(), time.process_time()
@@ -187,7 +270,7 @@ def main() -> None:
             )
             if again == "plans only":
                 whole = work / n * 1e6
-        print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+        print(f"peak memory of the process: {held():.2f} GB")
         bound = files_only(folder, n) * 1e6
         print(f"reading the rows and writing the plans alone: {bound:.0f} µs an item", end="")
         if theirs is not None:

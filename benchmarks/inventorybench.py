@@ -60,12 +60,21 @@ class Variant:
     gives_up: bool = True  # False: no order is lost; one older than any lag told apart comes in this period
 
 
+def read(data: Path) -> list[Instance]:
+    """The instances of a file or of the benchmark's folder; ends the program, saying why, where there are none."""
+    if not data.exists():
+        raise SystemExit(f"{data} does not exist; give the file, or the benchmark's folder")
+    instances = read_folder(data) if data.is_dir() else read_file(data)
+    if not instances:
+        raise SystemExit(f"{data} has no {{real,synthetic}}_trajectory/lead_time_{{0,4,stochastic}}/.../test.csv")
+    return instances
+
+
 def read_file(path: Path) -> list[Instance]:
     """The instances of one csv file, periods of 0 and below known beforehand."""
     rows = defaultdict(list)
-    with open(path, newline="") as file:
-        for row in csv.DictReader(file):
-            rows[row["instance"]].append(row)
+    for row in rows_of(path, ("instance", "promised_lead_time", "period", "demand", "lead_time", "profit", "holding")):
+        rows[row["instance"]].append(row)
     instances = []
     for name, all_rows in rows.items():
         played = [row for row in all_rows if int(row["period"]) > 0]
@@ -81,21 +90,48 @@ def read_folder(folder: Path) -> list[Instance]:
     """The instances of the benchmark's own folder, whose columns end in the item: demand_{item}, lead_time_{item}."""
     instances = []
     for path in sorted(folder.glob("*_trajectory/lead_time_*/**/test.csv")):
-        before, played = read_rows(path.with_name("train.csv")), read_rows(path)
         name = path.parent.relative_to(folder)
+        if name.parts[1] not in PROMISED:
+            raise SystemExit(f"{path}: no promised lead time is known for {name.parts[1]}; it is known for "
+                             f"{', '.join(PROMISED)}")  # fmt: skip
+        before = columns_of(path.with_name("train.csv"), ("demand",))
+        played = columns_of(path, ("demand", "lead_time", "profit", "holding_cost"))
         instances.append(Instance(
             name.as_posix(), PROMISED[name.parts[1]], before["demand"], played["demand"], played["lead_time"],
             played["profit"][0], played["holding_cost"][0]))  # fmt: skip
     return instances
 
 
-def read_rows(path: Path) -> dict[str, Floats]:
+def columns_of(path: Path, names: tuple[str, ...]) -> dict[str, Floats]:
     """The numeric columns of a train.csv or test.csv, without the item in their names."""
-    with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
-    item = next(name for name in rows[0] if name.startswith("demand_"))[len("demand_") :]
-    columns = [name for name in ("demand", "lead_time", "profit", "holding_cost") if f"{name}_{item}" in rows[0]]
-    return {name: np.array([float(row[f"{name}_{item}"]) for row in rows]) for name in columns}
+    rows = rows_of(path)
+    item = next((name[len("demand_") :] for name in rows[0] if name.startswith("demand_")), None)
+    if item is None:
+        raise SystemExit(f"{path} has no column demand_ITEM; it has {', '.join(rows[0])}")
+    _check_columns(path, rows, tuple(f"{name}_{item}" for name in names))
+    try:
+        return {name: np.array([float(row[f"{name}_{item}"]) for row in rows]) for name in names}
+    except (ValueError, TypeError) as error:
+        raise SystemExit(f"{path}: a cell is no number: {error}") from None
+
+
+def rows_of(path: Path, needed: tuple[str, ...] = ()) -> list[dict[str, str]]:
+    """The rows of a csv file, of which there are some; needed: columns that it must have."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise SystemExit(f"{path} cannot be read: {error.strerror}") from None
+    if not rows:
+        raise SystemExit(f"{path} has no rows")
+    _check_columns(path, rows, needed)
+    return rows
+
+
+def _check_columns(path: Path, rows: list[dict[str, str]], needed: tuple[str, ...]) -> None:
+    missing = [name for name in needed if name not in rows[0]]
+    if missing:
+        raise SystemExit(f"{path} has no column {', '.join(missing)}; it has {', '.join(rows[0])}")
 
 
 class Policy:
@@ -190,7 +226,7 @@ def main() -> None:
     parser.add_argument("--ablate", action="store_true", help="leave out one part at a time, seed 0")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the orders of seed 0 there")
     given = parser.parse_args()
-    instances = read_folder(given.data) if given.data.is_dir() else read_file(given.data)
+    instances = read(given.data)
     whole = Variant(LevelSettings())
     overall = []
     for seed in range(given.seeds):

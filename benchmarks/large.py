@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[..., ucbf.World]] = {"shop": shop, "anything": anythin
 
 def held() -> float:
     """GB that this process held at most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def one_episode(kind: str) -> None:

@@ -167,6 +167,7 @@ def learned(seed: int = 0) -> None:
     """Print how far from optimal policies are that were learned in so many days."""
     world = shop()
     best = float(ucbf.optimal(world).v[0, 0])
+    ucbf.simulate(ucbf.UCBVIf(world.system), world, 1)  # to compile
     print(f"\nlearning to order, five days a week; the optimal cost of a week is {-best:.2f}")
     print(f"{'':50}{'days':>10}{'above':>10}{'seconds':>10}")
     for weeks in (10, 100, 1000):
@@ -177,6 +178,8 @@ def learned(seed: int = 0) -> None:
         above = best - float(ucbf.evaluate(world, agent.policy)[0, 0])
         print(f"{'ucbf.UCBVIf, told the mechanics':50}{5 * weeks:10}{above / -best:10.1%}{took:10.2f}")
     sb3 = found("stable_baselines3")
+    if torch := found("torch"):
+        torch.set_num_threads(1)  # for networks as small as these, more only wait for each other
     for name in ("PPO", "DQN") if sb3 else ():
         for days in (5_000, 50_000):
             env = Shop(world)

@@ -155,6 +155,39 @@ def test_a_unit_that_nobody_gave_suits_the_sizes_that_were_given():
     assert suggested_parameters(Queue, amounts, {"service": (0.0, 5, 10)})["unit"] == 5
     assert suggested_parameters(Queue, amounts, {"service": (0.0, 6, 10)})["unit"] == 2
     assert suggested_parameters(Queue, amounts, {"service": (0.0, 5, 11)})["unit"] == 1
+
+
+def test_a_store_of_slow_items_has_room_for_two_of_the_smallest_order():
+    slow = np.array([[0, 1, 0, 2, 0, 0, 1.0]] * 3)
+    assert suggested_parameters(Inventory, slow, {})["capacity"] == 4  # twice the largest demand
+    for orders, room in (
+        ({"pack": 24}, 48),
+        ({"min_order": 30}, 60),
+        ({"pack": 24, "min_order": 30}, 96),
+        ({"pack": 1}, 4),
+    ):
+        found = suggested_parameters(Inventory, slow, orders)
+        assert found["capacity"] == room
+        assert Inventory(**found).action_quantities[-1] > 0
+    with pytest.raises(ValueError, match="no order is possible: the smallest is 24"):
+        Inventory(**suggested_parameters(Inventory, slow, {"pack": 24, "capacity": 20}))
+
+
+def test_a_unit_divides_packs_that_are_no_multiple_of_a_round_one():
+    many = np.random.default_rng(0).poisson(20_000, (4, 7)).astype(float)  # a unit of 20 to 1000 is quick enough
+    found = suggested_parameters(Inventory, many, {"pack": 48})
+    assert found["unit"] == 48
+    assert Inventory(**found).pack == 48
+    assert suggested_parameters(Inventory, many, {"pack": 48, "min_order": 120})["unit"] == 24
+    assert suggested_parameters(Inventory, many, {"pack": 7})["unit"] == 20  # and 7 is refused by the store
+
+
+def test_a_unit_that_is_too_fine_is_named():
+    with pytest.raises(
+        ucbf.data.UserError, match="unit is 1e-09, and one demand is 9, more than 100000 times as much; take a"
+    ):
+        suggested_parameters(Inventory, np.arange(10.0).reshape(2, 5), {"unit": 1e-9})
+
     flows = np.random.default_rng(0).gamma(9.0, 1.0, (40, 12))
     assert suggested_parameters(Reservoir, flows, {"capacity": 40.3})["unit"] == pytest.approx(0.1)
 

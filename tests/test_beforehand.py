@@ -5,6 +5,7 @@ induction in loops.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from ucbf.controller import Controller
 from ucbf.data import Quantiles
 from ucbf.errors import UserError
 from ucbf.following import Happened, follow
-from ucbf.following.levels import BORROWED
+from ucbf.following.levels import BORROWED, LevelKnowledge
 from ucbf.systems import Battery, Inventory
 
 SHOP = Inventory(horizon=2, capacity=6, max_demand=4, price=5, unit_cost=2, order_cost=1, holding=0.5, penalty=1)
@@ -574,6 +575,20 @@ def test_days_add_to_what_is_counted_in_their_context(by_level, tmp_path):
         np.testing.assert_allclose(plan.q[h], q, atol=1e-8)
 
 
+def test_what_was_counted_by_level_fades_by_the_half_life_in_episodes(by_level, tmp_path):
+    follower = follow(copied(by_level[0], tmp_path))
+    for pooled in (False, True):
+        given = follower.learned()
+        levels = replace(given._given, half_life=3.0, pooled=pooled)
+        knowledge = LevelKnowledge(follower.model, given.controllers, levels)
+        before = levels.kinds[""].counts.sum(axis=(1, 2))
+        for number in (1, 2):  # an episode has two steps
+            knowledge.show(number, knowledge.read(number, Happened(6.0, 0.0, 4.0, 2.0), {}), {})
+        twice = (before * 0.5 ** (1 / 6) + 1) * 0.5 ** (1 / 6) + 1  # pooled, a step counts for both
+        expected = twice if pooled else before * 0.5 ** (1 / 3) + 1
+        np.testing.assert_allclose(knowledge._counted[""].counts.sum(axis=(1, 2)), expected)
+
+
 def held_longer(stock, order, demand):
     """A day of SHOP with a holding cost of 2."""
     there, left = stock + order, max(stock + order - demand, 0)
@@ -623,8 +638,6 @@ def test_steps_that_depend_on_each_other_do_not_look_like_a_change(by_level, tmp
 
 
 def test_a_level_that_did_worse_is_not_followed(by_level, tmp_path):
-    from dataclasses import replace
-
     from ucbf.advice.judging import BY_LEVEL, LEARNED
 
     _, found, _ = by_level

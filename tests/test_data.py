@@ -118,6 +118,10 @@ def test_days_that_are_not_written_down_may_mean_zero(tmp_path):
         ("date,units\n2024-01-01,3\n2024-01-01,4\n", "row 3, column 'date': 2024-01-01 00:00:00: the same time again"),
         ("date,units\n2024-01-01,3\n2024-01-02,4,5\n", "row 3: 3 cells, but the header has 2"),
         ("date,units\n2024-01-01,3\n", "column 'units': 1 rows; at least 2 are needed"),
+        (
+            "date,units\n2024-01-01,1\n2024-01-02,-2e50\n",
+            "row 3, column 'units': -2e\\+50 is beyond 1e\\+50, the largest",
+        ),
         ("date,units\n2024-01-01,inf\n2024-01-02,1\n", "row 2, column 'units': inf is not a finite number"),
         ("date,units\n", "row 1: a header and no rows below it"),
         ("2024-01-01,3\n2024-01-02,4\n", "row 1: values instead of the names"),

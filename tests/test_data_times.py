@@ -360,6 +360,24 @@ def test_zeros_in_an_hour_that_comes_twice_count_in_its_mean(tmp_path):
     assert len(series) == 24
 
 
+@pytest.mark.parametrize(
+    ("day", "n", "gone", "values", "unknown"),
+    [
+        (AUTUMN, 25, [2], [8, 8, 8, 8], []),  # of 02:00, which comes twice, one is known
+        (AUTUMN, 25, [3], [8, 8, 8, 8], []),
+        (AUTUMN, 25, [2, 3], [8, 8, 0, 8], [2]),
+        (SPRING, 23, [1], [8, 0, 8, 8], [1]),  # 02:00 is skipped, and of its neighbours one is known
+        (SPRING, 23, [2], [8, 8, 8, 0], [3]),
+        (SPRING, 23, [1, 2], [8, 0, 0, 0], [1, 2, 3]),
+    ],
+)
+def test_what_is_not_known_counts_in_no_mean(tmp_path, day, n, gone, values, unknown):
+    lines = [f"{t},8" for i, t in enumerate(hours(day, n, "offset")) if i not in gone]
+    series = data.read_series(write(tmp_path, lines), gaps="unknown", time_zone="Europe/Berlin")
+    assert series.values[:4].tolist() == values
+    assert np.flatnonzero(series.unknown).tolist() == unknown
+
+
 def test_a_clock_that_was_set_within_a_gap_needs_its_zone(tmp_path):
     lines = [f"{t},8" for t in hours(AUTUMN, 25, "offset")]
     path = write(tmp_path, lines[:2] + lines[6:])  # from 02:00+02:00 until 04:00+01:00

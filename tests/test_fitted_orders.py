@@ -141,8 +141,14 @@ class Never:
 
 def test_learn_chooses_fitted_values_where_they_did_better_and_every_morning_follows(tmp_path, quick, monkeypatch):
     monkeypatch.setattr("ucbf.advice.ordering.Adapting", Never)
-    found = learn_orders(SHOP, weeks(np.random.default_rng(0).poisson(4, 700)))
+    told = []
+    demands = weeks(np.random.default_rng(0).poisson(4, 700))
+    found = learn_orders(SHOP, demands, progress=lambda *done: told.append(done))
     assert found.trial.won
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+    assert len({total for _, total in told}) == 1
+    assert 3 * told[0][0] < told[-1][1]  # also while values are fitted
     rows = {row["policy"]: row for row in found.comparison()}
     assert rows["learned"]["reward"] > rows["rolling orders"]["reward"]
     page = markdown(order_sections(found))
@@ -178,7 +184,7 @@ def test_values_that_cannot_be_fitted_to_all_demands_stay_as_they_were_tried(qui
 
 
 def test_learn_keeps_rolling_orders_where_they_did_better(tmp_path, monkeypatch):
-    monkeypatch.setattr("ucbf.fitted_orders.FittedOrders.fitted", lambda shop, demands: Never(shop))
+    monkeypatch.setattr("ucbf.fitted_orders.FittedOrders.fitted", lambda shop, demands, **_: Never(shop))
     found = learn_orders(SHOP, weeks(DEMANDS))
     assert not found.trial.won
     assert found.fitted is None

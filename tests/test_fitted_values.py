@@ -16,9 +16,10 @@ from ucbf.planning import gain
 from ucbf.systems import Inventory
 from ucbf.values.ahead import Ahead
 from ucbf.values.choosing import best_actions
-from ucbf.values.evaluating import Work
+from ucbf.values.evaluating import Equations, Work
 from ucbf.values.pairs import Terms
 from ucbf.values.paths import Outcomes, middle, walk
+from ucbf.values.scores import Scores
 from ucbf.values.up_to import UpTo, imitated_up_to
 
 
@@ -213,6 +214,37 @@ def test_the_largest_action_is_a_bound_only_where_it_is_reached():
     assert free(0, s) == pytest.approx(1 - 0.5 * s, abs=1e-3)
 
 
+def test_the_search_finds_what_to_fill_up_among_eight_items():
+    # Every day one item may be filled up by 6. A rule by scores is "what lasts least, if for fewer than 2 days":
+    # scores -s_i / rate_i, and -2 for none of them. It loses 2.9 a day, and filling up whatever lasts least 6.3.
+    rate, missed = np.arange(0.2, 1, 0.1), np.arange(9.0, 1, -1)
+    w = -(np.random.default_rng(0).random((100, 8)) < rate).astype(int)
+    system = ucbf.LargeSystem(
+        lambda s, a: np.minimum(s + 6 * (np.arange(8) == a[:, None]), 12), lambda s, a: np.zeros(len(s)), horizon=None,
+        boundary="clip", low=[0] * 8, high=[12] * 8, actions=np.arange(9),
+        landing=lambda z: -0.1 * np.maximum(z, 0).sum(axis=1) - np.maximum(-z, 0) @ missed,
+    )  # fmt: skip
+    law = ucbf.Disturbance(values=w)
+    rule, _ = values.search(system, law, kind="scores", chains=48, steps=100)
+    scores = np.vstack([-np.diag(1 / rate), np.zeros(8)])
+    least = Scores(system, np.array([0.0] * 8 + [-2]), scores)
+    found, usual = (values.measured(system, law, one, chains=50, steps=300) for one in (rule, least))
+    assert found.mean > usual.mean - 0.15
+
+
+def test_clipped_states_stay_whole():
+    system = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0], high=[3],
+        actions=[0, 1],
+    )  # fmt: skip
+    assert system.met(np.array([[5], [2]])).dtype == np.int64
+    half = ucbf.LargeSystem(
+        lambda s, a: s + a[:, None], lambda s, a: np.zeros(len(s)), horizon=None, boundary="clip", low=[0], high=[2.5],
+        actions=[0, 1],
+    )  # fmt: skip
+    assert half.met(np.array([[5], [2]])).tolist() == [[2.5], [2]]
+
+
 # -- choosing ---------------------------------------------------------------------------------------
 
 
@@ -331,11 +363,23 @@ def test_a_discounted_worth_is_that_of_the_first_state():
 def test_nothing_that_loses_to_its_base_is_returned(monkeypatch):
     system, law = lost_sales(lead_time=2)
     monkeypatch.setattr("ucbf.values.evaluating.RIDGES", (-1.0,))  # equations that are wrong
+    monkeypatch.setattr(Work, "far_ahead", Work.begun)  # and nothing without them
     with pytest.warns(values.FitWarning, match="the base is returned"):
         found = values.policy_iteration(system, law, samples=100, rounds=1, paths=8)
     assert found.is_base
     assert found.worth == found.base_worth
     assert -found.worth.mean < 4.75  # a capped base-stock costs 4.64 at best
+
+
+def test_where_a_fit_misleads_a_long_look_ahead_is_taken(monkeypatch):
+    system, law = lost_sales(lead_time=2)
+    base = UpTo(system, np.array([20.0, 0]), np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([15.0, 0]), np.zeros(2))
+    monkeypatch.setattr(Equations, "solved", lambda self: np.full(self.left.shape[1] - 1, 50.0))
+    monkeypatch.setattr("ucbf.values.iteration.REBASED", 0)
+    found = values.policy_iteration(system, law, base=base, samples=100, rounds=1, paths=64)
+    assert not found.is_base
+    assert found.steps_ahead == 40
+    assert found.worth.mean > found.base_worth.mean
 
 
 @pytest.mark.slow

@@ -158,6 +158,13 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path, change, mes
         learned(tmp_path)
 
 
+def test_a_large_file_that_nothing_but_commas_should_separate_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "LARGEST", 0)  # read a part at a time
+    (tmp_path / "demand.csv").write_text("item;date;demand\na;2024-01-01;3\n")
+    with pytest.raises(UserError, match="has no column 'item'; it has item;date;demand; separate the cells by commas"):
+        list(reading.chunks_of(tmp_path / "demand.csv", reading.Columns(), 4))
+
+
 def test_costs_that_cannot_be_used_are_refused(tmp_path):
     shop_file(tmp_path)
     write(tmp_path / "items.parquet", pa.table({"item": ["sku0", "sku0"], "price": [1.0, 2.0]}))
@@ -625,11 +632,11 @@ def test_what_act_does_not_use_in_a_fleet_is_refused_and_dates_are_of_days_to_co
     pq.write_table(pa.concat_tables([items, late]), planned / "items.parquet")
     learned_alone(planned, SHOP.replace(horizon=None, period=7))
     (planned / "stocks.csv").write_text("item,stock\nsku0,0\nsku1,3\nsku2,8\nlate,1\n")
-    printed = act(planned, *flags, "--date", "2024-03-27").stdout.splitlines()
-    rows = {row["item"]: row for row in csv.DictReader(printed)}
-    assert rows["sku0"]["note"] == ""
-    assert rows["late"]["order"] == ""
-    assert rows["late"]["note"] == "the day is one of those that it was learned from; give a later one"
+    for day in ("2024-03-27", "2024-03-31"):  # the last of the item
+        rows = {row["item"]: row for row in csv.DictReader(act(planned, *flags, "--date", day).stdout.splitlines())}
+        assert rows["sku0"]["note"] == ""
+        assert rows["late"]["order"] == ""
+        assert rows["late"]["note"] == "the day is one of those that it was learned from; give a later one"
 
 
 @pytest.mark.parametrize("command", ["observe", "status"])

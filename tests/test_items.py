@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import pytest
 import commands
 import ucbf
 from ucbf import data
-from ucbf.cli.items import folder_names
+from ucbf.advice.judging import NOT_RULES
+from ucbf.cli.items import _learned_row, folder_names
+from ucbf.cli.learning import Learned
 
 K = 12  # weeks
 DAYS = np.datetime64("2024-01-01") + np.arange(7 * K)
@@ -117,6 +120,16 @@ def test_what_is_done_is_skipped_until_its_rows_or_parameters_change(shop, tmp_p
     assert pages["B"].is_file()
 
 
+def test_the_best_simple_rule_is_a_simple_rule():
+    rows = [{"policy": name, "ahead": -1.0} for name in NOT_RULES] + [{"policy": "base-stock", "ahead": 2.0}]
+    found, told = (
+        SimpleNamespace(comparison=lambda: rows, value=5.0),
+        SimpleNamespace(rules=(), own_caveats=(), assumed=()),
+    )
+    row = _learned_row("cola", 84, Learned(found, told))
+    assert (row["best_rule"], row["learned_ahead"], row["expected_reward"]) == ("base-stock", 2, 5)
+
+
 def test_the_command_fails_only_if_every_item_does(tmp_path):
     write(tmp_path / "sales.csv", ["a,2024-01-01,3", "a,2024-01-02,4", "b,2024-01-01,3", "b,2024-01-03,4"])
     done = run(cwd=tmp_path)
@@ -163,8 +176,79 @@ def test_an_item_without_a_forecast_is_refused_and_others_are_not(shop, tmp_path
 def test_of_items_whose_orders_take_time_it_is_said_what_their_numbers_are(tmp_path):
     amounts = np.random.default_rng(0).poisson(8, 7 * K)
     write(tmp_path / "sales.csv", [*rows_of("cola", amounts), *rows_of("bread", amounts + 3)])
+    (tmp_path / "days.csv").write_text("date,sku,demand,order,received\n2024-03-25,cola,9,12,0\n")
+    (tmp_path / "stock.csv").write_text("sku,stock\ncola,9\n")
     for train in (0.7, 1):
         done = run("--lead-time", 2, "--train", train, "--no-pictures", cwd=tmp_path)
         assert "where orders take time, it is what an episode got, of those that followed" in done.stdout
         assert [row["expected_reward"] != "" for row in table(tmp_path).values()] == [train < 1] * 2
         assert "nan" not in done.stdout
+    assert morning("observe", "--file", "days.csv", cwd=tmp_path).stdout.startswith(
+        "cola: 2024-03-25: taken in, demand 9"
+    )
+    row = printed_rows(morning("act", "--stock-file", "stock.csv", cwd=tmp_path))["cola"]
+    alone = commands.ucbf("act", "results/inventory/cola", "--stock", "9", cwd=tmp_path).stdout
+    assert alone.startswith(f"2024-03-26 (Tue): order {row['order']} (9 in stock, 12 under way")
+    assert row["date"] == "2024-03-26"
+
+
+def printed_rows(done):
+    assert done.returncode == 0, done.stderr
+    return {row["item"]: row for row in csv.DictReader(done.stdout.splitlines())}
+
+
+def morning(name, *arguments, cwd):
+    return commands.ucbf(name, "results/inventory", *arguments, cwd=cwd, check=False)
+
+
+def test_every_morning_one_file_asks_for_all_items_and_one_tells_what_happened(shop, tmp_path):
+    shutil.copytree(shop[0], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "stock.csv").write_text("sku;stock\nB;2\n4/1 pt;3\nB2;4\n")
+    rows = printed_rows(morning("act", "--stock-file", "stock.csv", cwd=tmp_path))
+    assert list(rows) == ["4/1 pt", "7", "B", "short", "B2"]
+    alone = commands.ucbf("act", "results/inventory/B", "--stock", "2", cwd=tmp_path).stdout
+    assert alone.startswith(f"2024-03-25 (Mon), stock 2: order {rows['B']['order']}\n")
+    assert (rows["B"]["date"], rows["B"]["stock"], rows["B"]["note"]) == ("2024-03-25", "2", "")
+    assert "below 0" in rows["7"]["note"]
+    assert rows["B2"]["note"].startswith("nothing was learned of it")
+
+    (tmp_path / "days.csv").write_text(
+        "date,sku,stock,order,demand\n2024-03-25,B,2,4,1\n2024-03-26,B,5,0,9\n2024-03-25,4/1 pt,3,6,7\n"
+    )
+    for said in ("taken in", "already there, the same"):
+        done = morning("observe", "--file", "days.csv", cwd=tmp_path)
+        assert done.stdout.splitlines() == [
+            f"B: 2024-03-25 (Mon), 2024-03-26 (Tue): {said}",
+            f"4/1 pt: 2024-03-25 (Mon): {said}",
+        ], done.stderr
+    rows = printed_rows(morning("act", "--stock-file", "stock.csv", cwd=tmp_path))
+    assert (rows["4/1 pt"]["date"], rows["B"]["date"]) == ("2024-03-26", "2024-03-27")
+    later = printed_rows(morning("act", "--stock-file", "stock.csv", "--date", "2024-03-28", cwd=tmp_path))
+    assert later["B"]["note"] == "2024-03-27 is not in the journal: take in what happened (ucbf observe)"
+
+
+def test_an_item_that_is_refused_in_the_morning_does_not_stop_the_others(shop, tmp_path):
+    shutil.copytree(shop[0], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "days.csv").write_text(
+        "date,sku,stock,order,demand\n2024-03-25,B,2,4,-1\n2024-03-25,4/1 pt,3,6,7\n2024-03-25,7,3,6,7\n"
+    )
+    done = morning("observe", "--file", "days.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "4/1 pt: 2024-03-25 (Mon): taken in\n")
+    assert done.stderr.startswith("ucbf: 2 items refused, and the others taken in; ")
+    assert "item 'B': days.csv, item 'B', row 2" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    (tmp_path / "stock.csv").write_text("name,stock\nnobody,2\n")
+    for given, message in (
+        (
+            ["act", "--stock-file", "stock.csv"],
+            "stock.csv: no column holds the names of items, such as '4/1 pt'; it has ",
+        ),
+        (
+            ["act", "--stock", "3"],
+            "holds folders of 2 items; give that of one, such as results/inventory/4-1-pt, or a ",
+        ),
+        (["observe", "--file", "days.csv", "--stock", "3"], "give nothing else but --correct and --unusual"),
+    ):
+        done = morning(*given, cwd=tmp_path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert message in done.stderr

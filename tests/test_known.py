@@ -1,5 +1,7 @@
 """``ucbf learn`` with what is known beforehand: a forecast, promotions."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,9 @@ def test_a_forecast_of_the_users_own_is_planned_with_and_judged(levels):
 def test_a_forecast_that_is_worse_than_the_mean_is_read_first(levels):
     done = run("--forecast", "bad.csv", "--out", "bad", cwd=levels)
     first = done.stdout.split("## Read this first")[1].split("##")[0]
+    said = r"- It did better without the forecast: in the 12 episodes .* Learn without the forecast unless you know why"
+    assert re.search(said, first)
+    assert "simple rule" not in first
     assert "- The forecast is worse than the mean of each step: in the 12 episodes that followed" in first
 
 

@@ -164,6 +164,19 @@ def test_a_wide_distribution_is_summed_by_fourier_transforms_and_rounding_breaks
     np.testing.assert_array_equal(same[0][0], same[1][0])
 
 
+@pytest.mark.parametrize(("states", "first", "last"), [(40, -900, 3), (5000, -600, 0), (3, -5, 2000), (1, -700, -100)])
+def test_pieces_of_a_transform_overlap_so_far_as_the_disturbances_reach(states, first, last):
+    rng = np.random.default_rng(states)
+    system = ucbf.System(lambda s, a: s, 0.0, 1, "clip", n_states=states, n_actions=1, disturbance_range=(first, last),
+                         landing=lambda z: 1 + np.sin(z))  # fmt: skip
+    m, pmf = system.mechanics, rng.dirichlet(np.ones(last - first + 1))[None]
+    one, raw, ahead = induction.Large(m, m.offsets, pmf), np.empty(len(m.next_state)), np.empty((1, m.n_after))
+    assert one.fourier
+    one.expect(0, rng.random(states), raw, ahead)
+    summed = [pmf[0] @ raw[x : x + len(pmf[0])] for x in range(states)]
+    np.testing.assert_allclose(ahead[0], summed, rtol=0, atol=1e-13 * np.ptp(raw))
+
+
 def test_actions_within_the_rounding_of_a_transform_tie_and_the_lowest_is_taken():
     # Action 1 leads to 5 + 2e-13, action 2 to 5 + 4e-13, action 0 to 5 - 3e-12: with a slack of 1e-12 the second ties.
     m = ucbf.System(lambda s, a: a + 0 * s, 0.0, 1, "clip", n_states=3, n_actions=3).mechanics
@@ -303,6 +316,20 @@ def test_episodes_that_are_drawn_in_blocks_are_those_drawn_at_once():
     np.testing.assert_array_equal(np.concatenate([block[1] for block in blocks]), drawn)
 
 
+def test_first_draws_are_kept_for_the_next_agent_and_followed_by_the_same(monkeypatch):
+    monkeypatch.setattr(ucbf.world, "DRAWN_AT_ONCE", 77)
+    world = ucbf.random_world(seed=1, lipschitz=None)  # 10 steps and a first state: 7 episodes at once
+    starts, drawn = world.draw_indices(20, 9)
+    for seed, again in ((9, False), (9, True), (8, False), (9, False)):
+        draw = world.drawing(seed, 20)
+        before = world.__dict__.get("_first_draws")
+        blocks = [draw(n) for n in (1, 12, 7)]
+        assert (world.__dict__["_first_draws"] is before) == again
+        same = np.array_equal(np.concatenate([block[0] for block in blocks]), starts)
+        same &= np.array_equal(np.concatenate([block[1] for block in blocks]), drawn)
+        assert same == (seed == 9)
+
+
 def test_steps_that_are_drawn_in_blocks_are_those_of_their_place_in_the_period():
     system = ucbf.System(lambda s, a: s + a, 0.0, None, "wrap", n_states=5, n_actions=2, period=3, discount=0.9)
     world = ucbf.World(system, ucbf.Disturbance([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5]]))
@@ -325,7 +352,7 @@ system = ucbf.System(lambda s, a: s + a, lambda s, a: -2.0 * a, 20, "clip", n_st
                      allowed=lambda s, a: s + a < S, disturbance_range=(-W, 0))
 world = ucbf.World(system, ucbf.Disturbance(np.full(W + 1, 1 / (W + 1)), low=-W), start=0)
 ucbf.simulate(ucbf.UCBVIf(system), world, episodes=1)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
 """
     run = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in "ab"]
     assert float(run[1].stdout) < 0.7  # the first compiles

@@ -50,6 +50,19 @@ def test_two_demands_by_hand():
     assert state.scatter[1] == pytest.approx(1.6 + e * e / 2)
 
 
+def test_a_closed_day_says_nothing_of_the_level():
+    with_it, without = LevelMixture(), LevelMixture()
+    for levels in (with_it, without):
+        for demand in (9, 11, 10):
+            levels.add(demand)
+    with_it.add(12, factor=0.09)
+    assert with_it.seen == without.seen == 3
+    np.testing.assert_array_equal(with_it.state.mean, without.state.mean)
+    np.testing.assert_array_equal(with_it.weights, without.weights)
+    with_it.add(12, factor=0.1)  # as much as 120 on a usual day
+    assert with_it.state.mean.max() > 20
+
+
 def test_weights_are_the_likelihoods_of_the_demand_on_its_own_scale():
     levels = LevelMixture(ONE, scale=8.0)
     levels.add(10.5)

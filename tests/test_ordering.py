@@ -11,6 +11,7 @@ from ucbf.advice import learn_orders, markdown, order_sections
 from ucbf.advice.ordering import _factors, _season
 from ucbf.advice.ways_to_order import Adapting, play
 from ucbf.data import Series, episodes
+from ucbf.rolling import Rolling
 from ucbf.wording import show_number
 
 SHOP = ucbf.systems.Inventory(price=7, unit_cost=3, order_cost=5, holding=0.5, penalty=2, lead_time=2, max_demand=90)
@@ -74,6 +75,46 @@ def test_factors_by_hand():
     # Two episodes of two steps: means 2 and 6 of 4: 0.5 and 1.5, drawn towards 1 as if four had been alike.
     np.testing.assert_allclose(_factors(np.array([[2.0, 6.0], [2.0, 6.0]])), [(2 * 0.5 + 4) / 6, (2 * 1.5 + 4) / 6])
     assert _factors(np.zeros((3, 2))).tolist() == [1, 1]
+
+
+def test_a_step_in_which_nothing_was_ever_asked_for_is_closed_if_that_is_hardly_chance():
+    # Ten episodes; in the last of three steps nothing was asked for, in the others always: 10 of 10 by chance is 0^10.
+    # Means 2 and 4 of 2: (10 * 1 + 4) / 14 and (10 * 2 + 4) / 14, then scaled to a mean of 1.
+    open_ones = np.array([14.0, 24.0]) / 14
+    found = _factors(np.tile([2.0, 4.0, 0.0], (10, 1)))
+    np.testing.assert_allclose(found[:2], open_ones / (open_ones.sum() / 3), rtol=1e-5)
+    assert 0 < found[2] < 1e-5
+    # In half of the other steps nothing was asked for either: 0.5^9 = 0.002 may be chance, 0.5^10 = 0.00098 is not.
+    seldom = np.zeros((10, 3))
+    seldom[::2, 0], seldom[1::2, 1] = 2, 2
+    assert _factors(seldom)[2] < 1e-5
+    assert _factors(seldom[1:])[2] > 0.3
+
+
+def test_a_sale_on_a_closed_day_does_not_move_the_orders_of_the_others():
+    rng = np.random.default_rng(4)
+    week = np.array([1.2, 1.2, 1.1, 1.1, 1.6, 0.8, 0.0])
+    weeks = rng.poisson(12 * week, (60, 7)).astype(float)
+    shop = SHOP.replace(lead_time=3, pack=6, holding=0.1, order_cost=15)
+
+    def order(sunday):
+        rolling = Rolling(shop, season=_factors(weeks))
+        for demand in [*weeks.ravel(), 14, 13, 15, 12, 20, 9, sunday]:
+            rolling.observe(demand)
+        return rolling.order(30).quantity
+
+    assert order(12) == order(0) < 300
+
+
+def test_the_page_says_on_which_days_nothing_is_expected():
+    rng = np.random.default_rng(4)
+    week = np.array([1.2, 1.2, 1.1, 1.1, 1.6, 0.8, 0.0])
+    days = rng.poisson(12 * week, (20, 7)).ravel().astype(float)
+    monday = np.datetime64("2024-01-01", "s")
+    series = Series(days, monday + np.arange(len(days)) * np.timedelta64(1, "D"), "demand", "shop.csv")
+    advice = learn_orders(SHOP.replace(lead_time=1), episodes(series, 7))
+    assert advice.closed == ("Sun",)
+    assert "Nothing is expected on Sun: nothing was ever asked for then." in markdown(order_sections(advice))
 
 
 def test_a_season_is_found_where_there_is_one():

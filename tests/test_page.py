@@ -238,7 +238,7 @@ def judged(n, *rules):
     names = ["learned", *(name for name, _, _ in rules)]
     ends = [(0, 0), *((low, high) for _, low, high in rules)]
     rows = [{"policy": name, "low": low, "high": high} for name, (low, high) in zip(names, ends, strict=True)]
-    return SimpleNamespace(comparison=lambda: rows if n else [], test=range(n))
+    return SimpleNamespace(comparison=lambda: rows if n else [], test=range(n), variants=("without the forecast",))
 
 
 def test_the_verdict_is_one_line():
@@ -258,6 +258,12 @@ def test_the_verdict_is_one_line():
     better = judged(n, ("base-stock", -3, -1), ("myopic", -2, 0))
     said = "Do not use it as it is: base-stock, a simple rule, did better in the 8 episodes that followed."
     assert verdict_on(better, 0) == said
+    without = judged(n, ("without the forecast", -3, -1), ("myopic", 1, 2))
+    assert verdict_on(without, 0) == (
+        "Do not use it as it is: without the forecast it did better in the 8 episodes that followed."
+    )
+    alike = judged(n, ("without the forecast", 1, 2), ("myopic", -1, 2))
+    assert verdict_on(alike, 0) == f"{none}; it was ahead of none of 1 rule."
 
 
 def test_the_rows_are_accounted_for():

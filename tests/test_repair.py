@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 import ucbf
+from ucbf.coupling import Coupling
 from ucbf.estimators import OffsetPosterior
 from ucbf.kernels import exploring, fitting, models, offsets, settling
 from ucbf.kernels.jit import source
@@ -419,6 +420,18 @@ def test_an_exact_f_that_is_said_to_be_off_is_believed_soon(n_actions, most):
     assert repaired < most * known  # it was three and six times that
 
 
+def test_ucb_f_counts_disturbances_from_f_as_told_where_it_believes_that():
+    # Here the offsets come to have -1 in common, and disturbances 1 more, while f as told is believed. Averages of
+    # disturbances that were counted from f - 1 would be read at f.
+    world = ucbf.random_world(25, 2, 5, seed=5869106955035002910)
+    agent = ucbf.UCBf(world.system.replace(model_error=4), estimator="OffsetPosterior")
+    gap = ucbf.simulate(agent, world, 600, seed=6836746895823231952).gap
+    m = agent.learner.model
+    assert m.exact[0] > 0.9
+    assert (m.posterior.argmax(axis=1) == 2 * m.half - 1).mean() > 0.5
+    assert gap[300:].max() < 0.01  # it was 0.025
+
+
 def test_repair_in_a_clipped_warehouse_with_measured_demand():
     def stock(gain, zeta):
         return ucbf.System(
@@ -542,6 +555,38 @@ def most_likely(residuals, pool, radius):
 
 
 # -- certificates ------------------------------------------------------------------------------------
+
+
+def test_the_chance_of_dismissing_a_right_offset_is_paid_for():
+    system = ucbf.System(np.zeros((8, 2)), np.eye(8)[:, :2], 3, "wrap", model_error=2, disturbance_range=(0, 1))
+    agent = ucbf.UCBVIf(system, estimator="OffsetPosterior")
+    agent.warm_start([[0, 1, 1], [1, 1, 0], [0, 0, 1]] * 20)
+    found, held = agent.certificate(0.01, "coupled"), agent.model.settled(agent.told, agent.learner.model)
+    both = Coupling(agent._told_first, agent.learner.policy, held.possible, held.targets)
+    left = 0.01 - settling.CHANCE  # of p: 19 parts of 20 for the coupled bound, and one for separate bounds
+    coupled = both.over_balls(held.counts, 0.95 * left, np.zeros(8)) * agent.units.scale
+    separate = agent.certificate(0.05 * left, "bernstein").gap
+    assert (coupled < separate).any()
+    np.testing.assert_allclose(found.gap, np.minimum(coupled, separate))
+    assert found.p == 0.01
+    assert "separate bounds serve" in agent.certificate(settling.CHANCE).note
+
+
+def test_where_actions_may_lead_by_hand():
+    # f(s, a) = s in 20 states, off by up to 2, and W from 0 to 2: from s - 2 to s + 4. States 0 and 19 hide W.
+    system = ucbf.System(lambda s, a: s + 0 * a, 0.0, 1, "clip", model_error=4, disturbance_range=(0, 2), n_states=20,
+                         n_actions=1)  # fmt: skip
+    agent = ucbf.UCBVIf(system, estimator="OffsetPosterior")
+    m = agent.learner.model
+    assert np.flatnonzero(m.clear).tolist() == [*range(3, 15)]
+    # Counted from a pair whose own offset is from -2 to 2, offsets are from -4 to 4.
+    m.anchor[:] = settling.RELATIVE, -2, 2
+    targets = agent.model.settled(agent.told, m).targets
+    assert np.diff(targets.begins).tolist() == [9] * 20
+    first = agent.told.after[0, 0, 0] + targets.pad
+    assert targets.members[:9].tolist() == [*range(first - 4, first + 5)]
+    assert targets.members.min() == 0
+    assert targets.members.max() == agent.told.n_after + 2 * targets.pad - 1
 
 
 def test_certificates_under_repair_hold_and_tighten():

@@ -71,6 +71,17 @@ def test_the_value_of_a_path_by_hand():
     assert value(r._replace(spread=np.full(3, 1.5)), stock, 1.0, 2.0) == pytest.approx(11 + 6 + 15 - 3)
 
 
+def test_an_order_that_never_comes_is_not_paid_for():
+    # Nothing in stock, a demand of 4 in each of 3 steps. The first order, of 5, never comes: it costs its 15, and its
+    # units nothing. What the rule hopes of it is gone when the order of step 1 comes: all else is as without it.
+    shop = ucbf.systems.Inventory(lead_time=1, price=9, unit_cost=2, order_cost=15, holding=0.5, penalty=0)
+    paths, never = np.full((1, 3), 4.0), Belief(1, 0.0, np.array([0.0, 0.5, 0.0, 0.5]))
+    draws = np.array([[0.9, 0.1, 0.1]])  # above 0.5: never; below: a lag of 1
+    r = rollout([], [], never, paths, np.ones(1), draws, terms_of(shop))._replace(batch=0.0)
+    assert r.fates.tolist() == [[-1, 2, 3]]
+    assert value(r, np.zeros(1), 5.0, 0.0) - value(r, np.zeros(1), 0.0, 0.0) == pytest.approx(-15)
+
+
 def test_what_open_and_placed_orders_are_expected_to_bring_by_hand():
     # lags 0, 1, 2 or never: 0.2, 0.4, 0.2, 0.2. The promise (1) is not kept. An open order of 10, age 1, leaves
     # 0.4 0.2 | 0.2 of 0.8: now 0.5, in a step 0.25. Of age 2, it leaves 0.2 | 0.2: 0.5.

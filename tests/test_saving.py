@@ -452,8 +452,8 @@ def test_an_agent_that_learns_while_it_is_saved_is_saved_whole(name, tmp_path):
     stop = threading.Event()
 
     def learn():
-        while not stop.is_set():
-            ucbf.simulate(agent, same, 30)
+        for seed in itertools.takewhile(lambda _: not stop.is_set(), itertools.count(1)):
+            ucbf.simulate(agent, same, 30, seed)
             agent.observe(0, 0, 1, 0)
             agent.act(0, 0)
 

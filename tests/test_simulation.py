@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ucbf
 from ucbf.envs import WorldEnv
-from worlds import VARIANTS, any_told, any_world, make_variant, puterman_inventory
+from worlds import VARIANTS, any_told, any_world, forked, make_variant, puterman_inventory
 
 SHARPER = ["UCB-f-Bernstein", "UCB-f-Reference"]
 COMPILED = ["UCB-f", *SHARPER, "UCBVI-f", "UCB-H", "UCBVI", "UCB-B", "Q-EarlySettled-Advantage", "UCBVI-BF", "UBEV"]
@@ -394,3 +394,41 @@ def test_without_an_end_a_run_between_points_does_not_depend_on_its_blocks(monke
     np.testing.assert_array_equal(whole.reward, pieces.reward)
     assert whole.gap[0] > 0.01  # W is thought to be 0 at first
     assert whole.gap[-1] < 1e-6
+
+
+def test_an_agent_that_meets_the_same_disturbances_again_is_warned_of():
+    world, other = ucbf.random_world(seed=1, horizon=3), ucbf.random_world(seed=2, horizon=3)
+    agent = ucbf.UCBVIf(world.system)
+    ucbf.simulate(agent, world, 20)
+    ucbf.simulate(agent, world, 20, seed=1)
+    ucbf.simulate(agent, ucbf.World(world.system, other.law), 20)  # of another law
+    said = "the agent has met the disturbances of seed 1 in this world before, and counts them again, so that no"
+    with pytest.warns(UserWarning, match=said) as seen:
+        ucbf.simulate(agent, world, 5, seed=1)
+    assert seen[0].filename == __file__
+    assert agent.learner.law.counts.sum() == 3 * 65
+    for kind in (ucbf.Greedy, ucbf.Random):  # who does not learn may meet them again
+        player = kind(world.system)
+        ucbf.simulate(player, world, 5)
+        ucbf.simulate(player, world, 5)
+
+
+def test_warnings_point_at_the_callers_line():
+    system = ucbf.System(np.full((5, 2), 2), lambda s, a: 0.1 * a, 2, "clip", disturbance_range=(-9, 9))
+    world = ucbf.World(system, ucbf.Disturbance([0.5, 0.5], low=-2))
+    dear = ucbf.World(system.replace(reward=np.ones((5, 2))), world.law)
+    for call, kind in (
+        (lambda: ucbf.UCBf(system).observe(0, 2, 0, 0), ucbf.CensoredWarning),
+        (lambda: ucbf.simulate(ucbf.UCBf(system), world, 5, censored=True), ucbf.CensoredWarning),
+        (lambda: ucbf.simulate(ucbf.UCBVIf(system), dear, 5), UserWarning),
+        (lambda: ucbf.UCBVIf(system.replace(disturbance_range=(0, 1))).observe(0, 2, 0, 1), ucbf.ModelWarning),
+    ):
+        with pytest.warns(kind) as seen:
+            call()
+        assert [one.filename for one in seen] == [__file__]
+
+
+def test_numbers_in_warnings_are_plain():
+    world = forked()
+    with pytest.warns(ucbf.ModelWarning, match=r"no disturbance within \[0, 0\]\.\.\[1, 1\] leads to"):
+        ucbf.UCBVIf(world.system).observe(0, [0], 0, [3])

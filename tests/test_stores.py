@@ -171,10 +171,10 @@ def test_the_page_and_the_morning_say_the_same(folder):
     rows = (folder / "orders.csv").read_text().splitlines()
     stock, order = map(float, rows[4].split(","))
     store = StoreFollower(folder)
-    store_with_trust = Rolling(store.shop, season=store.store.season)
+    rolling = Rolling(store.shop, season=store.store.season, supplier=Supplier(store.shop.lead_time))
     for demand in store.store.demands:
-        store_with_trust.observe(demand)
-    assert store_with_trust.order(stock).quantity == order
+        rolling.observe(demand)
+    assert rolling.order(stock).quantity == order
 
 
 def test_the_rest_of_a_short_delivery_is_cancelled_by_hand(folder):

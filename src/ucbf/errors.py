@@ -1,7 +1,12 @@
-"""Errors that a command reports in one line."""
+"""Errors that a command reports in one line, and warnings that point at the line of the user's that led to them."""
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+
+PACKAGE = os.path.join(os.path.dirname(__file__), "")
 Place = tuple[str | int, ...]
 
 
@@ -19,6 +24,14 @@ class FailedError(UserError):
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
         self.trace = trace
+
+
+def warn(message: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn of the line outside this package that called it, by whatever way."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def in_a_line(error: BaseException) -> str:

@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 
 FLEET = "fleet.json"  # by which a folder of plans of many items is known
+ITEMS = "items.csv"  # by which a folder with one for each of many items is known
 ABANDONED = 3600.0  # seconds after which an unfinished file was left by a process that was killed
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ucbf.checks import integers, numbers
 from ucbf.disturbance import Disturbance
 from ucbf.errors import UserError
+from ucbf.run import Progress
 from ucbf.saving import Arrays, read_arrays, write_arrays
 from ucbf.systems.inventory import Inventory
 from ucbf.tables import LARGEST_TABLE
@@ -73,8 +74,10 @@ class FittedOrders:
         self.shop, self.pmf, self.rule = shop, pmf, rule
 
     @classmethod
-    def fitted(cls, shop: Inventory, demands: ArrayLike, seed: int = 0) -> FittedOrders:
-        """Values fitted to demands [T]. shop: from :func:`store_to_fit`."""
+    def fitted(
+        cls, shop: Inventory, demands: ArrayLike, seed: int = 0, progress: Progress | None = None
+    ) -> FittedOrders:
+        """Values fitted to demands [T]. shop: from :func:`store_to_fit`; progress: as of values.policy_iteration."""
         counts = np.bincount(
             np.minimum(np.rint(numbers("demands", demands) / shop.unit).astype(int), shop.units_of("max_demand")),
             minlength=shop.units_of("max_demand") + 1,
@@ -82,7 +85,7 @@ class FittedOrders:
         pmf = counts / counts.sum()
         with warnings.catch_warnings():  # a simple rule, where it is returned, is tried as well as any
             warnings.simplefilter("ignore", FitWarning)
-            found: Fitted = policy_iteration(shop.large, shop.large_law(Disturbance(pmf)), seed=seed)
+            found: Fitted = policy_iteration(shop.large, shop.large_law(Disturbance(pmf)), seed=seed, progress=progress)
         return cls(shop, pmf, found.rule)
 
     def order(self, stock: float, under_way: Sequence[tuple[float, int]] = ()) -> float:

@@ -101,6 +101,8 @@ class LargeSystem:
         self.low, self.high = (np.atleast_1d(numbers(name, x)) for name, x in (("low", low), ("high", high)))
         if self.low.shape != self.high.shape or self.low.ndim != 1 or (self.low > self.high).any():
             raise ValueError(f"low is {self.low} and high {self.high}; give one number for each axis, low at most high")
+        if self._whole_axes.all():  # so that a clipped state stays whole
+            self.low, self.high = self.low.astype(np.int64), self.high.astype(np.int64)
         self.n_axes = len(self.low)
         if not self.n_axes:
             raise ValueError("low and high are empty; give one number for each axis of the states")
@@ -119,13 +121,12 @@ class LargeSystem:
     def _check_functions(self) -> None:
         """Every function answers for a few rows, each row by itself, with finite numbers of the right shape."""
         n = 8
-        whole_axes = (self.low == np.rint(self.low)) & (self.high == np.rint(self.high))
-        s, a = self._anywhere(n, whole_axes)
+        s, a = self._anywhere(n)
         given = self._given(a)
         steps = whole("horizon", self.horizon or 1, 1)
         answer = array_of("f", self._f.asked(0, np.array(s), np.array(given)))
         self.n_raw = answer.shape[1] if answer.ndim == 2 else 1
-        self.whole_states = bool(whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
+        self.whole_states = bool(self._whole_axes.all()) and np.issubdtype(answer.dtype, np.integer)
 
         def pairs(part: slice) -> tuple[Rows, ...]:
             return s[part], given[part]
@@ -145,12 +146,16 @@ class LargeSystem:
             )
         self._bounded(answer.reshape(n, self.n_raw))
 
-    def _anywhere(self, n: int, whole_axes: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    @property
+    def _whole_axes(self) -> NDArray[np.bool_]:
+        return np.asarray((self.low == np.rint(self.low)) & (self.high == np.rint(self.high)))
+
+    def _anywhere(self, n: int) -> tuple[Rows, Rows]:
         """Some states [n, d] and actions [n, m], always the same."""
         rng = np.random.default_rng(0)
         s = rng.uniform(self.low, self.high, (n, self.n_axes))
-        s = np.where(whole_axes, np.rint(s), s)
-        s = s.astype(np.int64) if whole_axes.all() else s
+        s = np.where(self._whole_axes, np.rint(s), s)
+        s = s.astype(np.int64) if self._whole_axes.all() else s
         if self.continuous:
             return s, rng.uniform(self.action_low, self.action_high, (n, self.n_parts))
         return s, self.actions[rng.integers(len(self.actions), size=n)]
@@ -161,7 +166,7 @@ class LargeSystem:
         W is one of those that are declared, as raw next states are asked for.
         """
         n, w = SAMPLED, self.disturbances
-        s, a = self._anywhere(n, np.full(self.n_axes, self.whole_states))
+        s, a = self._anywhere(n)
         z = self.after(0, s, a) + w[np.random.default_rng(1).integers(len(w), size=n)]
         said = {"f": self.after(0, s, a), "reward": self.paid(0, s, a), "landing": self.landed(0, z)}
         return {**said, "boundary": self._bounded(z), "terminal": self.ended(s)}

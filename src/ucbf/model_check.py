@@ -36,9 +36,11 @@ from ucbf.kernels.watch import (
     modulus,
 )
 from ucbf.system import System
+from ucbf.tables import distinct_steps
 
 LEAST, LEAST_FOR_SPREAD = 20, 100  # deviations, for a mean of them, or of their squares, to be about normal
 LEAST_OF_STEP, LEAST_FREEDOM = 3, 8  # residuals of a step before and after, and together less 2, to compare it
+ACCUSED = 0.001  # the chance, about, with which a right model may be warned of, and is then not certified
 LATELY = "the latest residuals"
 
 
@@ -55,7 +57,8 @@ class Finding(NamedTuple):
     strength: float  # standard errors beyond what ζ allows
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what} ({self.visits} residuals, {self.strength:.1f} standard errors)"
+        sure = "" if np.isinf(self.strength) else f", {self.strength:.1f} standard errors"  # what cannot be has none
+        return f"{self.where}: {self.what} ({self.visits} residuals{sure})"
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class ModelCheck:
     residuals: int  # how many were looked at
     p: float
     hidden: int = 0  # how many an edge hid; if any, W was not tested
+    compared: int = 0  # of the residuals: those of a state and an action that were held against the others
+    states: tuple[int, int] = (0, 0)  # how many were met often enough to be tested, of how many
+    actions: tuple[int, int] = (0, 0)  # the same, of those that are allowed anywhere
 
     @property
     def drifts(self) -> bool:
@@ -78,12 +84,34 @@ class ModelCheck:
         return not self.findings
 
     def __str__(self) -> str:
-        if self.ok and self.hidden:
-            return f"a boundary hid {self.hidden} disturbances, so that what was seen is a selection and was not tested"
         if self.ok:
-            return f"nothing in {self.residuals} residuals speaks against the model"
+            return self._untested() if self.hidden or not self.states[0] else self._tested()
         more = f"; and {len(self.findings) - 3} more" if len(self.findings) > 3 else ""
         return "; ".join(str(finding) for finding in self.findings[:3]) + more
+
+    def _tested(self) -> str:
+        """What was tested, and nothing speaks against it; what was not."""
+        said = f"nothing in {self.compared} residuals speaks against the model"
+        (states, all_states), (actions, all_actions) = self.states, self.actions
+        if states == all_states and actions == all_actions:
+            return said
+        return (
+            f"{said}; tested were {actions} of {all_actions} actions, in {states} of {all_states} states, and "
+            "elsewhere a certificate rests on f as it is stated"
+        )
+
+    def _untested(self) -> str:
+        """Why neither states nor actions were tested."""
+        if self.hidden:
+            return (
+                f"a boundary hid {self.hidden} disturbances, so that what was seen is a selection and was not tested: "
+                "whether f holds is not known"
+            )
+        drift = f"nothing in {self.residuals} residuals speaks of a drift, but " if self.residuals >= 2 * LEAST else ""
+        return (
+            f"{drift}no state was met often enough with a W that varies to test whether W depends on states or "
+            "actions: a certificate rests on f as it is stated"
+        )
 
 
 class Sums(NamedTuple):
@@ -184,7 +212,17 @@ def check_model(
         along = f" along axis {k}" if len(watch.steps) > 1 else ""
         findings += [finding._replace(what=finding.what + along) for finding in found]
     findings.sort(key=lambda finding: (finding.where != LATELY, -finding.strength))  # a drift feigns the others
-    return ModelCheck(tuple(findings), int(watch.steps[0, :, SEEN].sum()), p, hidden)
+    counts = {kind: sums[0].groups[kind][:, 0] for kind in ("state", "action")}
+    states, actions = (int((visits >= LEAST).sum()) for visits in counts.values())
+    return ModelCheck(
+        tuple(findings),
+        residuals=int(watch.steps[0, :, SEEN].sum()),
+        p=p,
+        hidden=hidden,
+        compared=int(counts["action"].sum()),
+        states=(states, system.n_states),
+        actions=(actions, int(distinct_steps(system.allowed).any(axis=(0, 1)).sum())),
+    )
 
 
 def _dependence(system: System, sums: Sums, p: float, excused: float) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Protocol
@@ -10,11 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.agents.base import Agent
+from ucbf.agents.base import Agent, CensoredWarning
 from ucbf.checks import integers, length_of, numbers, whole
+from ucbf.errors import warn
 from ucbf.model_check import ModelWarning
 from ucbf.run import Progress, Run
-from ucbf.seen import Transition, check_agreement
+from ucbf.seen import Transition, explain, stated_reward
 from ucbf.system import System
 
 SAME_REWARD = 1e-5  # rewards that differ by less, as a share, are the same
@@ -229,18 +229,24 @@ def train(
     Where states are whole numbers on a line the environment needs Discrete spaces, in a box a Box of observations;
     actions may be Discrete, or a Box of which the system's actions are points.
 
-    ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions. The
-    agent learns for the rewards of that system, not for those that ``env`` pays, which are only added up,
-    discounted: state the system's rewards as ``env`` pays them. An episode ends when the environment ends it, or
+    ``agent.system`` states the mechanics of ``env``: its states are the observations, its actions the actions. An agent
+    that is told f learns for the rewards of that system, not for those that ``env`` pays, which are only added up,
+    discounted: state the system's rewards as ``env`` pays them. One that is not told f (UCB-H, ...) learns from what
+    ``env`` pays, and f need not be right. An episode ends when the environment ends it, or
     after ``horizon`` steps; steps that it cuts off are not learned. ``info["disturbance"]``, where the environment
     gives it, is used at clipped boundaries, which hide W, and under a boundary that is a function. Where the system has
     contexts, ``info["context"]`` of reset and step says the present one.
 
-    A disturbance that is told and does not lead to the next state, where f is stated as exact, rewards other than those
-    that the system states, and episodes that the environment ends before their last step, are warned of, once each.
+    A disturbance that is told and does not lead to the next state (which is then believed), rewards other than those
+    that the system states (where an edge hides W: whatever W was), and episodes that the environment ends before their
+    last step, are warned of, once each. So is an edge that hid W in most steps, so that the model was not tested.
 
     Parameters
     ----------
+    seed
+        That of the environment's first reset; None: whatever it draws. An agent that goes on needs another one: with
+        the one that it had the environment may draw the same disturbances again, which it would count twice, and no
+        certificate would hold.
     episodes, steps
         How long: episodes, or where the system has no end, steps. The run then has an entry for each step: what it
         paid. Where the environment is cut off (``truncated``), it is reset, and the period begins again.
@@ -249,11 +255,16 @@ def train(
         raise TypeError(f"agent is {agent!r:.60}; give an agent, such as ucbf.UCBf(system), and then the environment")
     if not all(hasattr(env, name) for name in ("reset", "step", "observation_space", "action_space")):
         raise TypeError(f"env is {env!r:.60}; give a Gymnasium environment, such as gymnasium.make(...)")
+    if hasattr(env, "num_envs"):
+        raise TypeError(
+            f"env is {env!r:.60}, many environments at once (make_vec), in which nothing is trained; give one of them "
+            "(gymnasium.make), or step them all in a loop of your own with agent.act and agent.observe"
+        )
     system = agent.system
     unending = system.horizon is None
     K = length_of(episodes, steps, unending, "the agent's system")
     played = _Environment(agent, env, _checked_spaces(system, env))
-    collected = np.zeros(K)
+    collected, hidden = np.zeros(K), agent.hidden_disturbances
     for k in range(K):
         if not unending or k == 0 or played.over:
             played.reset(seed if k == 0 else None)
@@ -270,6 +281,7 @@ def train(
             played.warn_if_ended_early()
         if progress is not None:
             progress(k + 1, K)
+    played.warn_if_untested(agent.hidden_disturbances - hidden)
     return Run(collected, by_step=unending)
 
 
@@ -278,14 +290,15 @@ class _Environment:
 
     def __init__(self, agent: Agent, env: Any, move: Callable[[int], Any]) -> None:
         self.agent, self.env, self.move = agent, env, move
-        self.h, self.s, self.context = 0, None, None
+        self.episode, self.h, self.s, self.context = -1, 0, None, None
+        self.steps = 0  # of all episodes
         self.terminated = self.over = False
         self._warned: set[str] = set()
 
     def reset(self, seed: int | None) -> None:
         s, info = self.env.reset(seed=seed)
         self.s, self.context = deepcopy(s), self._context(info, "reset()")  # it may go on in the same array
-        self.h, self.terminated, self.over = 0, False, False
+        self.episode, self.h, self.terminated, self.over = self.episode + 1, 0, False, False
 
     def step(self) -> float:
         """Act, and learn from what follows; what it pays."""
@@ -294,41 +307,59 @@ class _Environment:
         a = agent.act(h, self.s, **before)
         s, reward, terminated, truncated, info = self.env.step(self.move(a))
         s, context = deepcopy(s), self._context(info, "step()")
-        hidden = system.space.boundary is not None or system.hides(s)
-        w, paid = info.get("disturbance"), float(reward)
+        paid = float(reward)
         if not np.isfinite(paid):
             raise ValueError(f"the environment's reward is {paid} at step {h}, state {self.s}; rewards must be finite")
-        if context is None and not system.lag:
-            self._compare(a, s, w, paid, bool(terminated))
-        around = {} if context is None else {**before, "next_context": context}
-        agent.observe(h, self.s, a, s, disturbance=w if hidden else None, **around)
-        self.s, self.context, self.h = s, context, h + 1
+        here, there = system.place("state", self.s, self.context), system.place("next_state", s, context)
+        moved = self._believed(Transition(h % system.n_steps, here, a, there, info.get("disturbance")))
+        self._compare(moved, paid, bool(terminated))
+        hidden = system.space.boundary is not None or system.hides(s)
+        more: dict[str, Any] = {} if context is None else {**before, "next_context": context}
+        if agent.learns_what_is_paid:
+            more["reward"] = paid
+        agent.observe(h, self.s, a, s, disturbance=moved.disturbance if hidden else None, **more)
+        self.s, self.context, self.h, self.steps = s, context, h + 1, self.steps + 1
         self.terminated, self.over = bool(terminated), bool(terminated or truncated)
         return paid
 
-    def _compare(self, a: int, s: Any, w: Any, paid: float, terminated: bool) -> None:
-        """What the environment tells and pays, with what the system states: an error, or a warning."""
-        system, h = self.agent.system, self.h % self.agent.system.n_steps
-        here, there = system.space.place("state", self.s), system.space.place("next_state", s)
-        if w is not None and not system.slack and not system.hides(s):
-            try:
-                check_agreement(system, Transition(h, here, a, there, w))
-            except ValueError as error:
-                self._warn_once("disturbance", f"info['disturbance'] contradicts the system: {error}", stacklevel=5)
-        if w is None and system.landing is not None:
-            return  # what is paid depends on W
-        nothing: Any = 0 if system.space.is_line else np.zeros(system.raw_space.n_axes, system.bins.range()[0].dtype)
-        stated = _advanced(system, h, here, a, nothing if system.landing is None else w)[1]
-        if system.horizon is not None and (terminated or h == system.n_steps - 1):
-            ends = stated + system.discount * _terminal(system, there)  # paid at the end, or not at all
-            stated = min(stated, ends, key=lambda each: abs(each - paid))
-        if abs(paid - stated) > SAME_REWARD * max(1.0, abs(paid), abs(stated)):
-            self._warn_once(
-                "reward",
-                f"the environment paid {paid:g} at step {h} for action {a} in state {self.s}, and the system says "
-                f"{stated:g}. The agent learns for the system's rewards: state them as the environment pays them",
-                stacklevel=5,
-            )
+    def _believed(self, moved: Transition) -> Transition:
+        """What is to be learned from: without a W that contradicts the transition, of which it warns."""
+        if moved.disturbance is None or self.agent.learns_what_is_paid:
+            return moved._replace(disturbance=None)
+        system = self.agent.system
+        try:
+            explain(system, system.mechanics, moved, self.agent.reads_censored)
+        except ValueError as error:
+            said = f"info['disturbance'] contradicts the system: {error}. The transition is believed, and W is not"
+            self._warn_once("disturbance", f"{self._when()}: {said}")
+            return moved._replace(disturbance=None)
+        return moved
+
+    def _compare(self, moved: Transition, paid: float, terminated: bool) -> None:
+        """What the environment pays with what the system states."""
+        system, blind = self.agent.system, self.agent.learns_what_is_paid
+        if system.lag or (blind and system.landing is not None):  # it is paid later; or f says it, and is not asked
+            return
+        stated = stated_reward(system, moved)
+        if stated is None:
+            return
+        low, high = stated
+        ends = system.horizon is not None and (terminated or moved.h == system.n_steps - 1)
+        at_end = system.discount * _terminal(system, moved.s_next) if ends else 0.0  # paid then, or not at all
+        off = min(max(low - one, one - high) for one in (paid, paid - at_end))
+        if off <= SAME_REWARD * max(1.0, abs(paid), abs(low), abs(high)):
+            return
+        least, most = f"{low:g}", f"{high:g}"
+        says = least if least == most else f"between {least} and {most}, whatever W the edge hid"
+        if blind:
+            so = "The agent learns from what is paid, but how long it explores follows from the system's rewards"
+        else:
+            so = "The agent learns for the system's rewards"
+        self._warn_once(
+            "reward",
+            f"{self._when()}: the environment paid {paid:g} for action {moved.a} in state {self.s}, and the system "
+            f"says {says}. {so}: state them as the environment pays them",
+        )
 
     def warn_if_ended_early(self) -> None:
         """Warn, once, if the environment ended an episode before the system does."""
@@ -339,13 +370,26 @@ class _Environment:
                 "end",
                 f"the environment {how} an episode after {self.h} of {H} steps. The agent plans for {H}, and knows of "
                 "no earlier end: state a shorter horizon, or a state that is never left and pays nothing",
-                stacklevel=4,
             )
 
-    def _warn_once(self, of: str, message: str, stacklevel: int) -> None:
+    def warn_if_untested(self, hidden: int) -> None:
+        """Warn if an edge hid W in so many steps that they are most."""
+        if 2 * hidden > self.steps:
+            warn(
+                f"an edge hid W in {hidden} of {self.steps} steps, so that the model was not tested: what was seen is "
+                "a selection, which says nothing of whether f holds, and nothing is certified; let the environment "
+                "tell W (info['disturbance'])",
+                CensoredWarning,
+            )
+
+    def _when(self) -> str:
+        """Which step it is, in a message."""
+        return f"episode {self.episode}, step {self.h}"
+
+    def _warn_once(self, of: str, message: str) -> None:
         if of not in self._warned:
             self._warned.add(of)
-            warnings.warn(message, ModelWarning, stacklevel=stacklevel)
+            warn(message, ModelWarning)
 
     def _context(self, info: dict[str, Any], of: str) -> Any:
         """The context that the environment says; None where the system has none."""

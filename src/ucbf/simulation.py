@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,6 +14,8 @@ from ucbf.agents.fitted import FittedUCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import length_of, real, whole
 from ucbf.coupling import looks
+from ucbf.errors import warn
+from ucbf.files import digest
 from ucbf.kernels import backward, loop
 from ucbf.kernels.backward import Arena
 from ucbf.kernels.seen import Seen, explain
@@ -44,9 +45,10 @@ def simulate(
     """Let ``agent`` act and learn in ``world``; it goes on from what it knows already.
 
     All first states and disturbances are drawn from ``seed`` before the first episode, so that every agent
-    meets the same ones. Where a clipped boundary hides a disturbance the agent is shown it, as ``info`` of the
-    Gymnasium view does, unless ``censored``. Now and then an agent that is told f is asked whether its model holds,
-    and warns if not.
+    meets the same ones. An agent that goes on needs another seed: with one that it had before it meets the same
+    disturbances again and counts them twice, so that no certificate holds; that is warned of. Where a clipped boundary
+    hides a disturbance the agent is shown it, as ``info`` of the Gymnasium view does, unless ``censored``. Now and then
+    an agent that is told f is asked whether its model holds, and warns if not.
 
     Parameters
     ----------
@@ -90,11 +92,12 @@ def simulate(
     stops = _stops(agent, world, K, stop_when)
     pauses = sorted({k for k in CHECKED_AFTER if k < K} | {K} | set(stops))
     seed = whole("seed", seed, 0)
+    _warn_if_met(agent, world, seed)
     begin, draw_on = world.drawing_steps(seed)
-    draw = world.drawing(seed)
+    draw = world.drawing(seed, 0 if unending else K)
     arena = arena_of(world.system, world.law, world.start, world.best)
     gap, reward, switched = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    acted = np.array(agent.policy)
+    acted = np.zeros((world.system.n_steps, world.system.n_states), np.int64)  # whatever: no episode was before
     v = np.tile(world.system.terminal, (world.system.n_steps + 1, 1))
     played = Played(world, arena, v, acted, gap, reward, switched)
     moves, measured = _moves(world, agent.system) if world.system.space.all_whole else (begin, begin)
@@ -129,6 +132,18 @@ def simulate(
     return Run(reward[:done], gap[:done], switched[:done], by_step=unending)
 
 
+def _warn_if_met(agent: Agent, world: World, seed: int) -> None:
+    """Warn if an agent that learns has met these disturbances before; remember them."""
+    law = world.law
+    drawn = digest(b"".join(np.asarray(part).tobytes() for part in (seed, world.start, law.pmf, law.values)))
+    if drawn in agent.met and (agent.uses_residual or agent.learns_what_is_paid):
+        warn(
+            f"the agent has met the disturbances of seed {seed} in this world before, and counts them again, so that "
+            "no certificate holds; pass another seed, or begin with a new agent"
+        )
+    agent.met.add(drawn)
+
+
 class Played(NamedTuple):
     """A world that is played in, and room for what happens."""
 
@@ -157,18 +172,17 @@ def _play(agent: Agent, played: Played, draws: loop.Draws, part: slice) -> None:
         with agent.lock:
             loop.run(arena, agent.told, agent.compiled, draws, v, acted, gap, reward, switched)
         return
-    H, policy = agent.system.n_steps, np.empty((0, 0), np.int64)
+    H = agent.system.n_steps
     states, actions = np.empty(H + 1, np.int64), np.empty(H, np.int64)
     for k in range(len(gap)):
         with agent.lock:
             agent.renew()
             now = agent.policy
-            if not np.array_equal(now, policy):
-                policy = checked_policy(agent.system, now)
-                follow(arena, policy, v, H - 1)
-            switched[k] = not np.array_equal(acted, policy)
-            acted[...] = policy
-            gap[k], reward[k] = loop.episode(arena, policy, draws, k, v, -1, states, actions)
+            switched[k] = not np.array_equal(acted, now)
+            if switched[k] or part.start + k == 0:
+                acted[...] = checked_policy(agent.system, now)
+                follow(arena, acted, v, H - 1)
+            gap[k], reward[k] = loop.episode(arena, acted, draws, k, v, -1, states, actions)
             for h in range(H):
                 agent.update(Seen(*loop.seen_at(agent.told, draws, k, h, states, actions)))
 
@@ -299,7 +313,7 @@ def _check_told(told: System, world: World) -> None:
         raise ValueError("the agent and the world do not allow the same actions; build both from one system")
     paid = [(s.reward, s.terminal, s.discount, _landing_within(s, true, told)) for s in (told, true)]
     if not all(_alike(mine, theirs) for mine, theirs in zip(*paid, strict=True)):
-        warnings.warn("the agent was told other rewards or another discount than the world's", stacklevel=3)
+        warn("the agent was told other rewards or another discount than the world's")
     if told.disturbance_range is not None:
         _check_residuals(told, world)
 

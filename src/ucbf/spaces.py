@@ -145,8 +145,8 @@ class Space:
     def place(self, what: str, s: Any) -> Any:
         """Where one state is: its index where all axes are whole, else the state itself, [d]; or a readable error."""
         if self.is_line:
-            first = self._first
-            return whole(what, s, first, first + self.n_states - 1) - first
+            first, last = self._first, self._first + self.n_states - 1
+            return s - first if type(s) is int and first <= s <= last else whole(what, s, first, last) - first
         row = self.rows(what, s)
         if len(row) != 1:
             raise ValueError(f"{what} has shape {np.shape(s)}; give one, [d] with d = {self.n_axes}")

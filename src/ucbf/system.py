@@ -454,6 +454,8 @@ class System:
 
     def step(self, h: Any) -> int:
         """A step, checked; where there is no end, its place in the period."""
+        if type(h) is int and 0 <= h < self.n_steps:
+            return h
         return whole("step h", h, 0, None if self.horizon is None else self.n_steps - 1) % self.n_steps
 
     def state_name(self, i: int) -> str:

@@ -198,11 +198,13 @@ def observed_orders(n_disturbances: int, horizon: int, episodes: int) -> dict[st
     ==================  ==================  ============================================================================
     plug-in             sqrt(H³dK)          Wan, Sinclair, Shah, Wainwright, arXiv 2409.14557: independent, observed
     PEL                 H² d sqrt(K)        Liang, Cheng, Sinclair, Du, arXiv 2601.20694: pure exploitation, tables
-    lower bound, in d   sqrt(dK)            Maran, Salaorni, Restelli, arXiv 2603.02862: Markov; no learner does better
+    lower bound, in d   sqrt(dK)            Maran, Salaorni, Restelli, arXiv 2603.02862: a Markov state, not independent
     UCBVI-f             H² sqrt(K)          this package: independent W, exact f; free of d, but for a logarithm of S
     ==================  ==================  ============================================================================
 
-    EXAVI (arXiv 2603.02862) has d in its leading term as the lower bound has it; its powers of H are not repeated here.
+    The lower bound is for exogenous states that depend on the one before. It says nothing of independent W, where the
+    regret of UCBVI-f may be smaller. EXAVI (arXiv 2603.02862) has d in its leading term as the lower bound has it; its
+    powers of H are not repeated here.
     """
     given = {"n_disturbances": n_disturbances, "horizon": horizon, "episodes": episodes}
     d, H, K = (float(whole(name, number, 1)) for name, number in given.items())

@@ -7,8 +7,9 @@ the worst disturbance at every step; it needs no law.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,12 @@ class Units:
 
     scale: float
     cap: NDArray[np.float64]  # [H] the largest possible return from each step on, in the learner's units
-    mechanics: Mechanics
-    least: NDArray[np.float64]  # [H, X] the worst that may follow after-states; or [H] what ``floor`` is
+    least: Callable[[], NDArray[np.float64]]  # [H] finds the smallest possible return from each step on
 
     @cached_property
     def floor(self) -> NDArray[np.float64]:
-        """[H] the smallest possible return from each step on, whatever the first action: found when it is asked for."""
-        if self.least.ndim == 1:
-            return self.least
-        found = [ranges_of(self.mechanics, h, least, least)[0] for h, least in enumerate(self.least)]
-        return frozen(np.array(found) / self.scale)
+        """[H] that, in the learner's units, whatever the first action: found when it is asked for."""
+        return frozen(self.least() / self.scale)
 
 
 def units_of(system: System) -> Units:
@@ -48,12 +45,19 @@ def units_of(system: System) -> Units:
         return _units_without_end(system)
     if in_paper_units(system):
         most = float(np.sum(system.discount ** np.arange(H)))
-        return Units(1.0, frozen(np.full(H, most)), m, frozen(np.zeros(H)))
+        return Units(1.0, frozen(np.full(H, most)), partial(np.zeros, H))
     high, _ = extreme_returns(np.maximum, system, m)
-    low, ahead = extreme_returns(np.minimum, system, m)
+    low, _ = extreme_returns(np.minimum, system, m)
     spread = float((high.max(axis=1) - low.min(axis=1)).max())
     scale = spread / H or 1.0
-    return Units(scale, frozen(high[:H].max(axis=1) / scale), m, sealed(ahead))
+    return Units(scale, frozen(high[:H].max(axis=1) / scale), partial(least_returns, system))
+
+
+def least_returns(system: System) -> NDArray[np.float64]:
+    """[H] the smallest possible return from each step on, whatever the first action, in the user's units."""
+    m = system.mechanics
+    _, ahead = extreme_returns(np.minimum, system, m)
+    return np.array([ranges_of(m, h, least, least)[0] for h, least in enumerate(ahead)])
 
 
 def extreme_returns(pick: Any, system: System, m: Mechanics) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -80,8 +84,8 @@ def _units_without_end(system: System) -> Units:
     least, most = reward_range(system)
     scale = 1.0 if in_paper_units(system) else most - least or 1.0
     steps = 1 / (1 - system.discount) if system.discount < 1 else LONG
-    cap, floor = (frozen(np.full(system.n_steps, steps * one / scale)) for one in (most, least))
-    return Units(scale, cap, system.mechanics, floor)
+    cap, floor = (np.full(system.n_steps, steps * one) for one in (most, least))
+    return Units(scale, frozen(cap / scale), partial(np.array, floor))
 
 
 def in_paper_units(system: System) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,17 @@ from ucbf.system import System
 from ucbf.tables import LARGEST_TABLE, distinct_steps
 
 MOST_DRAWS = 10_000
+DRAWN_AT_ONCE = 2**17  # numbers of a simulation
 MOST_ENDLESS_DRAWS = 20  # each that has no gain costs a plan that does not settle
+
+
+class _FirstDraws(NamedTuple):
+    """What befell the first episodes of a seed: the next agent in this world meets the same."""
+
+    seed: int
+    episodes: int
+    starts: NDArray[np.int64]
+    drawn: NDArray[np.int64]
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -89,16 +99,41 @@ class World:
         """The same, with indices of the law's values [K, H], or with contexts [K, H, E]: which one, if that is it."""
         return self.drawing(seed)(episodes)
 
-    def drawing(self, seed: int) -> Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """A function that draws so many episodes, each time the next ones: the same numbers as all at once."""
-        rng = np.random.default_rng(np.random.SeedSequence(seed))
+    def drawing(self, seed: int, expected: int = 0) -> Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """A function that draws so many episodes, each time the next ones: the same numbers as all at once.
+
+        expected: how many in all; many are then drawn at once, and the first of them kept for others with this seed
+        """
+        rng, H = np.random.default_rng(np.random.SeedSequence(seed)), self.system.n_steps
         draw = self.law.draw_indices if self.law.n_contexts == 1 else self.law.draw_indices_by_context
+        at_once = min(expected, max(1, DRAWN_AT_ONCE // ((H + 1) * self.law.n_contexts)))
+        starts, drawn = np.empty(0, np.int64), draw(np.empty((0, H)))
+        made = 0
 
-        def drawn(episodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-            uniforms = rng.random((episodes, self.system.n_steps + 1))
-            return invert(self.start, uniforms[:, 0]), draw(uniforms[:, 1:])
+        def make(episodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            nonlocal made
+            kept: _FirstDraws | None = self.__dict__.get("_first_draws")
+            first, made = made == 0, made + episodes
+            if first and kept is not None and (kept.seed, kept.episodes) == (seed, episodes):
+                rng.bit_generator.advance(episodes * (H + 1))  # type: ignore[attr-defined]  # PCG64 has it
+                return kept.starts, kept.drawn
+            uniforms = rng.random((episodes, H + 1))
+            new = invert(self.start, uniforms[:, 0]), draw(uniforms[:, 1:])
+            if first and episodes == at_once:
+                self.__dict__["_first_draws"] = _FirstDraws(seed, episodes, *map(sealed, new))
+            return new
 
-        return drawn
+        def next_ones(episodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            nonlocal starts, drawn
+            missing = episodes - len(starts)
+            if missing > 0:
+                more = make(max(missing, min(at_once, expected - made)))
+                starts, drawn = np.concatenate([starts, more[0]]), np.concatenate([drawn, more[1]])
+            now = starts[:episodes], drawn[:episodes]
+            starts, drawn = starts[episodes:], drawn[episodes:]
+            return now
+
+        return next_ones
 
     def draw_steps(self, steps: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where there is no end: the index of the first state [1], and indices of the law's values [T, E]."""

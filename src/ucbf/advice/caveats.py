@@ -46,14 +46,16 @@ def _better_rule(advice: Advice) -> str:
     ours = rows[LEARNED]["reward"]
     better = [row for name, row in rows.items() if name not in NOT_RULES and row["high"] < 0]
     if better:
-        rule = better[0]
-        others = f" So did {', '.join(row['policy'] for row in better[1:])}." if better[1:] else ""
-        return (
-            f"A simple rule did better: in the {show_count(len(advice.test), 'episode')} that followed, "
-            f"{rule['policy']} got {show_number(rule['reward'])} an episode and the learned policy "
-            f"{show_number(ours)}, {show_number(-rule['ahead'])} less (95 %: {show_number(-rule['high'])} to "
-            f"{show_number(-rule['low'])}).{others} Use the rule unless you know why."
+        row = next((row for row in better if row["policy"] in advice.variants), better[0])
+        name, when = row["policy"], f"in the {show_count(len(advice.test), 'episode')} that followed"
+        got = (
+            f"{show_number(row['reward'])} an episode and the learned policy {show_number(ours)}, "
+            f"{show_number(-row['ahead'])} less (95 %: {show_number(-row['high'])} to {show_number(-row['low'])})."
         )
+        if name in advice.variants:
+            return f"It did better {name}: {when}, what was learned {name} got {got} Learn {name} unless you know why."
+        others = f" So did {', '.join(row['policy'] for row in better[1:])}." if better[1:] else ""
+        return f"A simple rule did better: {when}, {name} got {got}{others} Use the rule unless you know why."
     going_on = rows[STILL_LEARNING]
     if going_on["high"] < 0 and -going_on["ahead"] > MATTERS * advice.rewards[LEARNED].std():
         return (

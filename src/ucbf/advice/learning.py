@@ -16,7 +16,6 @@ from ucbf.advice.resampling import estimated_loss, resampled_histories
 from ucbf.advice.result import Advice
 from ucbf.advice.service import service_in
 from ucbf.advice.training import Training
-from ucbf.agents.informed import REJECTED
 from ucbf.agents.ucbvi_f import UCBVIf
 from ucbf.certificates import Certificate
 from ucbf.checks import real
@@ -157,6 +156,7 @@ def learn(
         quantile_scores=found,
         by_level=None if regimes is None else advise_by_level(planner, regimes),
         promotions=promotions,
+        variants=tuple(name for name in (without, MEDIAN_ONLY) if name in rewards),
         is_coming=coming is not None,
     )
 
@@ -184,7 +184,7 @@ def _certificate(planner: Planner, k: int, p: float) -> Certificate | None:
         return None
     agent = UCBVIf(planner.episode(k).system, stationary=training.pooled)
     agent.warm_start(training.disturbances[training.counted_episodes(training.episodes.kinds[k])])
-    if not agent.model_check(REJECTED).ok:
+    if not agent.model_check().ok:
         return None
     return agent.certificate(p, "coupled")  # the system was stated in view of the data: sizes, profiles
 

@@ -154,6 +154,8 @@ def _assumptions(advice: OrderAdvice) -> tuple[Line, ...]:
                 f"factors for the steps and {without:.4g} without.",
             )
         )
+    if advice.closed:
+        said.append(Line("", f"Nothing is expected on {', '.join(advice.closed)}: nothing was ever asked for then."))
     if advice.asked:
         judged, now = (f"{aim:.1%}" for aim in advice.aims)
         said.append(

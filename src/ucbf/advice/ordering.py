@@ -39,9 +39,14 @@ Floats = NDArray[np.float64]
 MOST_LEAD_TIME = 60  # steps
 FEWEST_OF_A_PHASE = 4  # episodes, for a season to be looked for
 SHRUNK = 4.0  # episodes that "no season" is worth
+CHANCE = 0.001  # that a step is open in which nothing was ever asked for, if it is said to be closed
+LEAST_FACTOR = 1e-6  # of a step that is, before factors are scaled
+CLOSED_BELOW = 1e-4  # a factor that only a closed step has
 LEAST_AIM, MOST_AIM = -1.0, 2.0  # standard deviations that a service is aimed below or above what is asked for
 HALVINGS = 6  # of the range between them
 FIRST_PART = 0.7  # of the training episodes, to which values are fitted that are tried in the others
+MOST_RULES = 5  # that are played
+FIT = 4  # times as long as all rules are played, about: what a fit takes
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,11 @@ class OrderAdvice:
     refitted: bool = False  # whether these were fitted again to all demands; else they are as they were tried
 
     @property
+    def variants(self) -> tuple[str, ...]:
+        """Policies that were learned from less: none are compared."""
+        return ()
+
+    @property
     def preset(self) -> Inventory:
         """The store."""
         return self.shop
@@ -108,6 +118,14 @@ class OrderAdvice:
     def comparison(self) -> list[dict[str, Any]]:
         """A row for each policy: its mean reward in an episode, and how much more the learned one gets, with 95 %."""
         return compare(self.rewards)
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The steps of an episode in which nothing was ever asked for, nor is expected."""
+        if self.season is None:
+            return ()
+        names = self.learned.names or [f"step {h + 1}" for h in range(len(self.season))]
+        return tuple(name for name, factor in zip(names, self.season, strict=True) if factor < CLOSED_BELOW)
 
     @property
     def order_step(self) -> int:
@@ -206,24 +224,19 @@ def learn_orders(
     for demand in before[:first]:
         rolling.observe(demand)
     factors = np.ones(H) if season is None else season
-    trial, orders = _fitted(shop, before, H) if season is None and not service else (None, None)
+    may_fit = season is None and not service and store_to_fit(shop, before) is not None
+    plays = len(played_on) * MOST_RULES
+    work = _Work(progress, plays * (1 + 2 * FIT * may_fit))
+    trial, orders = _fitted(shop, before, H, work.part(FIT * plays)) if may_fit else (None, None)
     rules: dict[str, Rule] = {
         **({LEARNED: Adapting(rolling)} if orders is None else {LEARNED: orders, ROLLING: Adapting(rolling)}),
         "base-stock": UpToCover(shop, before[:first], factors, best_cover(shop, before, factors)),
         "certainty-equivalent": UpToCover(shop, before[:first], factors, 1.0),
         "order what was sold": WhatWasSold(before[:first]),
     }
-    total, done = len(played_on) * len(rules), 0
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, total)
-
     played = {}
     if len(demands):
-        played = {name: play(shop, played_on, first, rule, count).after(lead) for name, rule in rules.items()}
+        played = {name: play(shop, played_on, first, rule, work.one_more).after(lead) for name, rule in rules.items()}
     rest = np.concatenate([after.values[len(test) :].ravel(), episodes.rest])
     whole_series = np.concatenate([before, demands, rest])
     season, scores = _season(_usual(episodes))
@@ -235,7 +248,8 @@ def learn_orders(
     fitted = None if orders is None else orders.orders
     store = None if fitted is None else store_to_fit(shop, whole_series)
     if store is not None:
-        fitted = FittedOrders.fitted(store, whole_series)
+        fitted = FittedOrders.fitted(store, whole_series, progress=work.part(FIT * plays))
+    work.finish()
     return OrderAdvice(
         shop, training, test, episodes, season, scores, whole_series, rolling, played, service, aims, trial, fitted,
         store is not None,
@@ -268,13 +282,40 @@ def aimed_at(shop: Inventory, season: Floats | None, past: Floats, horizon: int,
     return aim(high)
 
 
-def _fitted(shop: Inventory, past: Floats, H: int) -> tuple[Trial | None, ByValues | None]:
+class _Work:
+    """Tells how much of the work is done."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def _told(self, done: int) -> None:
+        self.done = min(done, self.total)
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+    def one_more(self) -> None:
+        """A step of it."""
+        self._told(self.done + 1)
+
+    def part(self, steps: int) -> Progress:
+        """What tells how much is done of a part of it."""
+        begin = self.done
+        return lambda done, total: self._told(begin + steps * done // total)
+
+    def finish(self) -> None:
+        """All of it."""
+        self._told(self.total)
+
+
+def _fitted(
+    shop: Inventory, past: Floats, H: int, progress: Progress | None = None
+) -> tuple[Trial | None, ByValues | None]:
     """How fitted values did in the last of the training episodes, and orders by them, if they won."""
     n = H * int(FIRST_PART * len(past) / H)
     store = store_to_fit(shop, past[:n])
     if store is None or len(past) - n < 2 * H:
         return None, None
-    orders = FittedOrders.fitted(store, past[:n])
+    orders = FittedOrders.fitted(store, past[:n], progress=progress)
     rolling = Rolling(shop)
     for demand in past[:n]:
         rolling.observe(demand)
@@ -313,12 +354,17 @@ def _season(past: Floats) -> tuple[Floats | None, tuple[float, float]]:
 
 
 def _factors(past: Floats) -> Floats:
-    """[H] the mean of every step, as a multiple of the mean of all, drawn towards 1 where episodes are few."""
+    """[H] the mean of every step, as a multiple of the mean of all, drawn towards 1 where episodes are few.
+
+    A step in which nothing was ever asked for is closed, if that would hardly be so by chance, were it like the others.
+    """
     mean = np.nanmean(past)
     if not mean > 0:
         return np.ones(past.shape[1])
-    seen = np.isfinite(past).sum(axis=0)
+    seen, sold = np.isfinite(past).sum(axis=0), (past > 0).sum(axis=0)
     raw = np.where(seen > 0, np.nansum(past, axis=0) / np.maximum(seen, 1) / mean, 1.0)
-    factors: Floats = np.maximum((seen * raw + SHRUNK) / (seen + SHRUNK), 0.02)
+    without = 1 - (sold.sum() - sold) / np.maximum(seen.sum() - seen, 1)  # of the other steps: the share
+    closed = (sold == 0) & (seen > 0) & (without**seen < CHANCE)
+    factors: Floats = np.where(closed, LEAST_FACTOR, np.maximum((seen * raw + SHRUNK) / (seen + SHRUNK), 0.02))
     scaled: Floats = factors / factors.mean()
     return scaled

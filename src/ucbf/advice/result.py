@@ -50,6 +50,7 @@ class Advice:
     quantile_scores: QuantileScores | None = None  # where quantiles were forecast: how well they predict
     by_level: RegimeAdvice | None = None  # what to do by the level of the last steps, where that predicts better
     promotions: Promotions | None = None  # what they do, where they are known beforehand
+    variants: tuple[str, ...] = ()  # of ``rewards``: learned without the forecast, say; no rules
     is_coming: bool = False  # whether ``by_kind`` is of the episode that comes, where every episode differs
 
     def __repr__(self) -> str:

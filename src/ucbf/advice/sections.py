@@ -83,6 +83,10 @@ class Judged(Protocol):
         """Judged by."""
 
     @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of policies that were learned from less."""
+
+    @property
     def learned(self) -> Episodes:
         """From which the advice was learned: all."""
 
@@ -123,7 +127,9 @@ def sections_of(advice: Advice, given: Collection[str] | None = None, remarks: I
 
 def verdict_on(advice: Judged, caveats: int) -> str:
     """How it compares with simple rules, and whether something speaks against it, in a line."""
-    rules, n = [row for row in advice.comparison() if row["policy"] not in NOT_RULES], len(advice.test)
+    rows, n = [row for row in advice.comparison() if row["policy"] not in NOT_RULES], len(advice.test)
+    rules = [row for row in rows if row["policy"] not in advice.variants]
+    without = [row["policy"] for row in rows if row["policy"] in advice.variants and row["high"] < 0]
     better = [row["policy"] for row in rules if row["high"] < 0]
     worse = [row["policy"] for row in rules if row["low"] > 0]
     alike = [row["policy"] for row in rules if row["low"] == row["high"] == 0]
@@ -133,6 +139,8 @@ def verdict_on(advice: Judged, caveats: int) -> str:
         said = f"Not settled: {show_count(n, 'episode')} followed, too few to judge by."
     elif better:
         said = f"Do not use it as it is: {better[0]}, a simple rule, did better in the {n} episodes that followed."
+    elif without:
+        said = f"Do not use it as it is: {without[0]} it did better in the {n} episodes that followed."
     else:
         said = (
             f"No simple rule did better than this policy in the {n} episodes that followed, beyond chance; it was "

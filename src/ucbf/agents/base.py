@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,7 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ucbf.checks import whole
+from ucbf.checks import LARGEST_RETURN, real, whole
+from ucbf.errors import warn
 from ucbf.kernels import boxes, loop
 from ucbf.kernels.seen import Seen
 from ucbf.limits import Limits, learner_limits
@@ -61,6 +61,7 @@ class Agent(HasState, ABC):
 
     name: ClassVar[str]
     pays_late: ClassVar[bool] = False  # whether it plans for landing rewards that are paid late
+    learns_what_is_paid: ClassVar[bool] = False  # from ``reward`` of :meth:`observe`, and from nothing that f says
     tables: ClassVar[dict[str, str]] = {}  # of ``state``, by their axes H, S, A: what a file must hold to be believed
 
     def __init__(self, system: System, **params: Any) -> None:
@@ -79,6 +80,7 @@ class Agent(HasState, ABC):
         self.units = units_of(system)
         self.told = in_units(system.mechanics, self.units)
         self._warned: set[type] = set()
+        self.met: set[str] = set()  # which disturbances were drawn for it, by digests of their laws and seeds
         self.lock = Lock()
 
     def __repr__(self) -> str:
@@ -103,6 +105,10 @@ class Agent(HasState, ABC):
     def update_between(self, seen: Seen, share: NDArray[np.float64]) -> None:
         """The same where axes are continuous: W is shared out, [B], among the bins that begin with ``seen.low``."""
         raise TypeError(f"{self.name} learns only where all axes are whole; give it `update_between`")
+
+    def update_paid(self, seen: Seen, reward: float) -> None:
+        """Learn from a transition and from what was paid for it, where the agent ``learns_what_is_paid``."""
+        raise TypeError(f"{self.name} does not learn from what is paid; give it `update_paid`")
 
     @property
     def uses_residual(self) -> bool:
@@ -136,6 +142,7 @@ class Agent(HasState, ABC):
         disturbance: Any = None,
         context: int | None = None,
         next_context: int | None = None,
+        reward: float | None = None,
     ) -> None:
         """Learn from a transition, whoever chose the action and whenever it was made.
 
@@ -147,8 +154,13 @@ class Agent(HasState, ABC):
             or at most, something.
         context, next_context
             Where the system has contexts.
+        reward
+            What was paid, that of the end included. An agent that is not told f learns from it, and f is then not
+            asked. Others know what each transition pays, and do not look at it.
         """
-        if disturbance is None and context is None and next_context is None and self._takes_in(h, s, a, next_s):
+        paid = reward is not None and self.learns_what_is_paid
+        plain = disturbance is None and context is None and next_context is None and not paid
+        if plain and self._takes_in(h, s, a, next_s):
             if self._is_checked_after(int(h)):
                 self.warn_if_contradicted()
             return
@@ -159,8 +171,12 @@ class Agent(HasState, ABC):
         if not system.is_allowed(h, moved.s, a):
             raise ValueError(f"action {a} is not allowed in state {s} at step {h}")
         with self.lock:
-            if not self.uses_residual:
-                self.update(Seen(h, system.space.index(begin), a, system.space.index(end), 0, 0))
+            if paid or not self.uses_residual:
+                seen = Seen(h, system.space.index(begin), a, system.space.index(end), 0, 0)
+                if paid:
+                    self.update_paid(seen, real("reward", reward, -LARGEST_RETURN, LARGEST_RETURN))
+                else:
+                    self.update(seen)
                 return
             reading = explain(system, self.told, moved, self.reads_censored)
             if reading.outside:
@@ -211,6 +227,11 @@ class Agent(HasState, ABC):
         """An error if nothing can be certified now, or after so many more episodes."""
         raise TypeError(f"stop_when needs a certificate, and {self.name} gives none; use UCBVI-f or UCB-f")
 
+    @property
+    def hidden_disturbances(self) -> int:
+        """How many disturbances an edge hid from it, if it learns the distribution of W."""
+        return 0
+
     def warn_if_contradicted(self) -> None:
         """Warn, once, if what was seen contradicts what the agent was told."""
 
@@ -234,14 +255,13 @@ class Agent(HasState, ABC):
             CensoredWarning,
             f"{message}. {self.name} takes W for the nearest that explains it, which biases what it learns; pass "
             "disturbance=W to observe where W can be measured",
-            stacklevel=4,
         )
 
-    def _warn(self, kind: type[Warning], message: str, stacklevel: int) -> None:
+    def _warn(self, kind: type[Warning], message: str) -> None:
         """Once for each kind of warning."""
         if kind not in self._warned:
             self._warned.add(kind)
-            warnings.warn(message, kind, stacklevel=stacklevel + 1)
+            warn(message, kind)
 
 
 def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
@@ -251,6 +271,11 @@ def _arrays(learner: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]
             yield from _arrays(value, f"{prefix}{name}.")
         elif isinstance(value, np.ndarray) and value.flags.writeable:
             yield prefix + name, value
+
+
+def _is_whole(number: Any) -> bool:
+    """Whether it is a whole number, and no truth value."""
+    return type(number) is int or isinstance(number, np.integer)
 
 
 class CompiledAgent(Agent):
@@ -272,9 +297,8 @@ class CompiledAgent(Agent):
 
     def _takes_in(self, h: Any, s: Any, a: Any, next_s: Any) -> bool:
         last = self._last_residual
-        if last is None or not all(
-            type(number) is int or isinstance(number, np.integer) for number in (h, s, a, next_s)
-        ):
+        plain = type(h) is type(s) is type(a) is type(next_s) is int
+        if last is None or not (plain or all(map(_is_whole, (h, s, a, next_s)))):
             return False
         first, told, learner = self.system.state_offset, self.told, self.learner
         with self.lock:

@@ -7,12 +7,37 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ucbf.agents.base import CompiledAgent
+from ucbf.agents.base import CensoredWarning, CompiledAgent
+from ucbf.checks import sealed
+from ucbf.kernels import boxes
+from ucbf.kernels.seen import Seen
+from ucbf.kernels.types import Mechanics
 from ucbf.system import System
 
 
+class AsPaid:
+    """Teaches a learner what was paid: it is told that landing pays so much wherever it lands. A copy begins anew."""
+
+    def __init__(self) -> None:
+        self._told: Mechanics | None = None
+
+    def __reduce__(self) -> tuple[type[AsPaid], tuple[()]]:
+        return AsPaid, ()
+
+    def __call__(self, told: Mechanics, learner: Any, seen: Seen, landing: float) -> None:
+        """Take a transition in, whose landing paid so much."""
+        if told is not self._told:
+            self._told, self._landing = told, np.empty((1, told.landing.shape[1]))
+            self._shown = told._replace(landing=sealed(self._landing.view()))
+            self._step_by_step = boxes.StepByStep()
+        self._landing[...] = landing
+        self._step_by_step(boxes.update_in, self._shown, learner, *seen)
+
+
 class BlindAgent(CompiledAgent):
-    """An agent with a table of Q that uses f only to work out the landing reward that was paid."""
+    """An agent with a table of Q that uses f only to work out the landing reward, where nobody says what was paid."""
+
+    learns_what_is_paid = True
 
     tables: ClassVar[dict[str, str]] = {"policy": "HS", "q": "HSA"}
 
@@ -25,6 +50,26 @@ class BlindAgent(CompiledAgent):
                 f"{self.name} keeps a table of states and actions, and this system has continuous axes; make them "
                 "whole (points=None), or use UCBVI-f or UCB-f"
             )
+        self._as_paid = AsPaid()
+
+    def update_paid(self, seen: Seen, reward: float) -> None:
+        """Learn from a transition and from what was paid for it, in the user's units."""
+        told, h = self.told, seen.h
+        paid = reward / self.units.scale - told.reward[h % len(told.reward), seen.s, seen.a]
+        if h == told.horizon - 1:  # the end was paid too, and the learner adds it by itself
+            paid -= told.discount * told.terminal[seen.s_next]
+        with self.lock:
+            self._as_paid(told, self.learner, seen, float(paid))
+
+    def _meet_outside(self, message: str) -> None:
+        super()._meet_outside(f"{message}; or tell what was paid (reward=), and f is not asked")
+
+    def _meet_censored(self, message: str) -> None:
+        self._warn(
+            CensoredWarning,
+            f"{message}. {self.name} takes what the nearest W that explains it pays for what was paid, which biases "
+            "what it learns; tell observe what was paid (reward=)",
+        )
 
     @property
     def uses_residual(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -13,17 +12,17 @@ from ucbf.agents.base import CensoredWarning, CompiledAgent
 from ucbf.certificates import FORMS, Certificate, Evidence, certify, checked_start
 from ucbf.checks import integers, numbers, one_of, real, whole
 from ucbf.credible import gaps_drawn
+from ucbf.errors import warn
 from ucbf.kernels import loop, watch
 from ucbf.kernels.seen import Seen
 from ucbf.limits import copy_into
-from ucbf.model_check import ModelCheck, ModelWarning, check_model
+from ucbf.model_check import ACCUSED, ModelCheck, ModelWarning, check_model
 from ucbf.models import Exact, Model, make_estimator
 from ucbf.named import of_prefix, with_prefix
 from ucbf.system import System
 from ucbf.units import following
 
 RENEWALS = ("episode", "few")
-REJECTED = 1e-6  # the chance with which a right model may seem so contradicted that nothing is certified of it
 CHECK_EVERY = 10  # episodes that are observed step by step; from 200 on 20, from 400 on 40, and so on
 
 
@@ -185,11 +184,10 @@ class InformedAgent(CompiledAgent):
                 "boundary hides; elsewhere what it says of W is not used: let W be measured"
             )
         if not self.reads_censored:
-            warnings.warn(
+            warn(
                 f"{self.name} takes a W that a boundary hides for the nearest that explains it, which biases what it "
                 "learns; UCBVI-f does not",
                 CensoredWarning,
-                stacklevel=4,
             )
         return True
 
@@ -199,26 +197,38 @@ class InformedAgent(CompiledAgent):
         seen = int(self.learner.watch.steps[0, -1, watch.SEEN])
         return seen % (CHECK_EVERY << max(0, (seen // (10 * CHECK_EVERY)).bit_length() - 1)) == 0
 
+    @property
+    def hidden_disturbances(self) -> int:
+        """How many disturbances an edge hid from it."""
+        return int(self.learner.watch.unused[watch.CENSORED])
+
     def warn_if_contradicted(self) -> None:
         """Warn, once, if the residuals contradict the model."""
         if ModelWarning in self._warned:
             return
         found = self.model_check()
-        if found.drifts:
-            remedy = "what it learned no longer holds: begin anew, with a new agent and a warm_start from recent data"
-        else:
-            remedy = "its policy may stay wrong: correct f, or declare a larger model_error"
         if not found.ok:
+            holds = "what it learned no longer holds" if found.drifts else "its policy may stay wrong"
             self._warn(
                 ModelWarning,
-                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but {remedy}; "
-                "see agent.model_check()",
-                stacklevel=3,
+                f"{self.name} was told a model that does not explain what it sees. {found}. It goes on, but {holds}, "
+                f"and nothing is certified: {self._remedy(found)}; see agent.model_check()",
             )
+
+    def _remedy(self, found: ModelCheck) -> str:
+        """What to do about a model that the check rejects."""
+        if found.drifts:
+            remedy = "begin anew, with a new agent and a warm_start from recent data"
+        elif self.system.space.is_line:
+            remedy = "correct f, give the state what W depends on, or declare a larger model_error"
+        else:  # where model_error cannot be declared
+            remedy = "correct f, or give the state what W depends on"
+        pooled = self.learner.watch.steps.shape[1] < self.system.n_steps
+        return remedy + ("; if W differs between steps, drop stationary=True" if pooled else "")
 
     def _meet_outside(self, message: str) -> None:
         self.learner.watch.unused[watch.OUTSIDE] += 1
-        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions", stacklevel=3)
+        self._warn(ModelWarning, f"{message}. Nothing is learned from such transitions")
 
     def _meet_censored(self, message: str) -> None:
         self.learner.watch.unused[watch.CENSORED] += 1
@@ -239,11 +249,10 @@ class InformedAgent(CompiledAgent):
                 f"{outside} residuals were outside the declared range and left out, so that nothing can be certified; "
                 "correct f, or declare a wider disturbance_range"
             )
-        found = self.model_check(REJECTED)
+        found = self.model_check()
         if not found.ok:
             raise ValueError(
-                f"what was seen contradicts the model, so that nothing can be certified: {found}; correct f, or "
-                "declare a larger model_error"
+                f"what was seen contradicts the model, so that nothing can be certified: {found}; {self._remedy(found)}"
             )
 
     # -- what it knows ----------------------------------------------------------------------------
@@ -344,7 +353,7 @@ class InformedAgent(CompiledAgent):
         gaps = gaps_drawn(system, self.counted(), self.policy, weights, draws, seed)
         return float(np.quantile(gaps, 1 - p, method="higher"))
 
-    def model_check(self, p: float = 0.001) -> ModelCheck:
+    def model_check(self, p: float = ACCUSED) -> ModelCheck:
         """Whether the residuals bear out what the agent was told: :mod:`ucbf.model_check`.
 
         Parameters

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ucbf import __version__, advice, data
+from ucbf import __version__, data
 from ucbf.advice.items_page import PAGE, SUMMARY, ItemsPage, Rows, Section, items_html, items_markdown
+from ucbf.advice.judging import NOT_RULES
 from ucbf.cli.learn_files import write_files
 from ucbf.cli.learning import Learned, Task
 from ucbf.cli.output import write
@@ -22,14 +23,14 @@ from ucbf.cli.reading import Reading
 from ucbf.cli.results import WRITTEN, refuse_inputs, remove_results, results_in
 from ucbf.data.tables import Table
 from ucbf.errors import UserError
-from ucbf.files import digest
+from ucbf.files import ITEMS, digest
 from ucbf.following.model import NAME as MODEL
 from ucbf.following.stores import NAME as STORE
 from ucbf.reports import comma_separated
 from ucbf.wording import show_count
 
 DONE, REFUSED = "done", "refused"
-INPUTS, TABLE = "inputs.json", "items.csv"
+INPUTS, TABLE = "inputs.json", ITEMS
 LONGEST = 100  # characters of the name of a folder
 IRRELEVANT = ("out", "forecast", "config")  # flags that say where something is; what is there counts
 Row = dict[str, Any]
@@ -152,7 +153,7 @@ def _cells(name: str, rows: int, status: str) -> Row:
 
 def _learned_row(name: str, rows: int, learned: Learned) -> Row:
     found, told = learned
-    rules = [row for row in found.comparison() if row["policy"] not in (advice.LEARNED, advice.STILL_LEARNING)]
+    rules = [row for row in found.comparison() if row["policy"] not in NOT_RULES]
     best = {"best_rule": rules[0]["policy"], "learned_ahead": rules[0]["ahead"]} if rules else {}
     return {
         **_cells(name, rows, DONE),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ucbf import advice, data
 from ucbf.checks import whole
@@ -15,8 +16,10 @@ from ucbf.cli.reading import Reading
 from ucbf.errors import UserError
 from ucbf.run import Progress
 from ucbf.systems import Inventory, Preset
+from ucbf.systems.parameters import MOST_UNITS
 
 LEAST = 4  # episodes
+BEYOND_A_LINE = ("lead_time", "shelf_life")  # with which an order is more than an answer to a stock
 STEPS = {"day": 7, "hour": 24, "half-hour": 48, "month": 12}  # of an episode, by the spacing of the series
 
 
@@ -50,6 +53,7 @@ class Task:
         try:
             episodes = data.episodes(series, whole("horizon", given["horizon"], 1), least=LEAST)
             episodes, hidden = self._uncensored(source, episodes)
+            given |= self._ones(episodes.values)
             n = episodes.values.shape[1]
             sizes = advice.suggested_parameters(
                 self.kind, episodes.values, given, place=lambda i: episodes.place(*divmod(i, n))
@@ -85,6 +89,13 @@ class Task:
         )
         return Learned(found, advice.sections_of(found, chosen, remarks))
 
+    def _ones(self, demands: NDArray[np.float64]) -> dict[str, float]:
+        """1 for the unit where orders take time or stock ages, and all demands are whole: no table has to be small."""
+        if self.kind is not Inventory or self.given.get("unit") or not any(map(self.given.get, BEYOND_A_LINE)):
+            return {}
+        largest = Inventory.suggested_sizes(0.0, 0.0, float(demands.max()))["capacity"]
+        return {"unit": 1.0} if np.array_equal(demands, np.rint(demands)) and largest <= MOST_UNITS else {}
+
     def _undated(self, series: data.Series) -> tuple[advice.Remark, ...]:
         """A caveat where nothing says how many steps an episode has."""
         if series.times is not None or "horizon" in self.given:
@@ -118,7 +129,7 @@ class Task:
                     "its own; leave it out"
                 )
         found = advice.learn_orders(
-            _counted_in_ones(shop, episodes, self.given),
+            shop,
             episodes,
             reading.train,
             service=self.service_level or 0.0,
@@ -153,9 +164,3 @@ class Task:
         elif self.reading.promotions is not None:
             known = with_promotions(self.reading, source, episodes, preset)
         return known if self.prices is None else known.and_prices(self.prices, episodes)
-
-
-def _counted_in_ones(shop: Inventory, episodes: data.Episodes, given: dict[str, Any]) -> Inventory:
-    """The store with 1 for its unit, where that was not given and all demands are whole: no table has to be small."""
-    whole_numbers = np.array_equal(episodes.values, np.rint(episodes.values))
-    return shop.replace(unit=1.0) if whole_numbers and "unit" not in given and shop.unit > 1 else shop

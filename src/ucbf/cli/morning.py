@@ -11,7 +11,7 @@ from ucbf.cli.beforehand import Beforehand
 from ucbf.cli.flags import read_whole
 from ucbf.cli.output import refused, show
 from ucbf.errors import UserError
-from ucbf.files import FLEET
+from ucbf.files import FLEET, ITEMS
 
 if TYPE_CHECKING:
     from ucbf.following import Follower, Taken
@@ -73,7 +73,8 @@ def observe(
     step
         Number of the step since the end of the series, where it has no dates; the next one if not given.
     file
-        CSV or Parquet file with a row for each step, and a column for each of these, named like the flags.
+        CSV or Parquet file with a row for each step, and a column for each of these, named like the flags. In a folder
+        of many items (ucbf learn --item): with the column of items, too.
     date_format
         How dates are written, in --date and in files, such as %d.%m.%Y; found by itself if not given.
     received
@@ -94,6 +95,16 @@ def observe(
         Print one JSON object.
     """
     date = _read_date(date, date_format)
+    if file is not None and is_of_items(folder):
+        from ucbf.cli import items_mornings, store_mornings
+
+        alone = (state, action, amount, next_state, date, step, received, cancelled)
+        if any(value is not None for value in alone) or sold_out or remove or json or beforehand.is_given:
+            raise UserError(
+                f"--file {file} is for all items of {folder}; give nothing else but --correct and --unusual"
+            )
+        items_mornings.observe(folder, file, date_format, store_mornings.Marks(unusual, correct, remove))
+        return
     if is_store(folder):
         from ucbf.cli import store_mornings
 
@@ -185,7 +196,7 @@ def act(
         Number of the step since the end of the series, where it has no dates.
     state_file
         CSV or Parquet file with the state, in one row or in one for each date. In a folder of many items (ucbf learn
-        inventory --items): with the stock of each item, in the columns of items and stock.
+        --item, with or without --items): with the stock of each item, in the columns of items and stock.
     date_format
         How dates are written, in --date and in files, such as %d.%m.%Y; found by itself if not given.
     json
@@ -203,6 +214,16 @@ def act(
                 "it is for another day, and nothing else"
             )
         act_for_many(folder, state_file, date, json)
+        return
+    if state_file is not None and is_of_items(folder):
+        from ucbf.cli import items_mornings
+
+        if state is not None or step is not None or beforehand.is_given:
+            raise UserError(
+                f"{folder} holds folders of many items; give a file with the stock of each (--stock-file), a --date if "
+                "it is for another day, and nothing else; what is known beforehand is given item by item"
+            )
+        items_mornings.act(folder, state_file, items_mornings.When(date, date_format), json)
         return
     if state_file is not None and (date is not None or step is not None):
         raise UserError("a file of what is there is given with a date or a step; they stand in a column of the file")
@@ -229,6 +250,11 @@ def act(
 def is_store(folder: Path) -> bool:
     """Whether a folder is of a store whose orders take time."""
     return (folder / "store.json").is_file()
+
+
+def is_of_items(folder: Path) -> bool:
+    """Whether a folder has one for each of many items (ucbf learn --item)."""
+    return (folder / ITEMS).is_file() and not is_store(folder) and not (folder / "model.json").is_file()
 
 
 def show_status(folder: Path, json: bool) -> None:

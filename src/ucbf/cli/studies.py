@@ -58,13 +58,14 @@ def status(folder: Path, /, *, json: Annotated[bool, Parameter(negative=())] = F
     if json:
         raise UserError(f"--json is for folders that ucbf learn wrote, and {folder} is none; leave it out")
     from ucbf.studies.runs import runs_of
-    from ucbf.studies.store import Store, stored_runs
+    from ucbf.studies.store import Store, runs_in
 
     store = Store.open(folder)
     wanted = {run.id for run in runs_of(store.study)}
-    missing = len(wanted - stored_runs(store))
+    shards, damaged = store.shards()
+    missing = len(wanted - runs_in(shards))
     print(f"{store.study.name}: {len(wanted) - missing} of {len(wanted)} runs are stored in {folder}")
-    for path in store.shards()[1]:
+    for path in damaged:
         remedy = "the next run computes what is missing" if missing else "no run is missing, so that it can be deleted"
         print(f"damaged: {path}; {remedy}")
 

@@ -18,6 +18,7 @@ from ucbf.errors import UserError
 
 WHICH = "column, --column"  # the argument and the flag that name a column
 EMPTY = "no value; fill it in, or leave the row out and say what a gap means (--gaps zero, --gaps unknown)"
+LARGEST = 1e50  # so that squares and sums of millions of numbers are finite
 MOST_NAMES, MOST_LETTERS = 20, 60  # of columns that an error lists, and of each
 
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # 1.500: the point may separate thousands, or decimals
@@ -83,7 +84,7 @@ def values_of(table: Table, name: str, least: float | None) -> NDArray[np.float6
         column, bad = pa.chunked_array([], pa.float64()), 0 if len(column) else None
     values: NDArray[np.float64] = column.to_numpy()  # nan for a cell without a value
     values = values if values.flags.writeable else values.copy()  # else it is the memory of the source
-    wrong = ~np.isfinite(values)
+    wrong = ~(np.abs(values) <= LARGEST)  # nan is not
     if least is not None:
         wrong |= values < least
     if wrong.any():
@@ -191,4 +192,6 @@ def _what_is_wrong(table: Table, name: str, i: int, value: NDArray[np.float64], 
         return f"{shown} is not a number{hint if ',' in shown or '_' in shown else ''}"
     if np.isinf(value[0]):
         return f"{value[0]} is not a finite number"
+    if abs(value[0]) > LARGEST:
+        return f"{value[0]:g} is beyond {LARGEST:g}, the largest number that is taken; correct it"
     return f"{value[0]:g} is below {least:g}, the least that makes sense here; correct it"

@@ -48,7 +48,7 @@ def days_of_24_hours(given: Steps, step: int, zone: tzinfo | None, error: RowErr
     """One value for each step of the local clock: an hour that it skips is added, one that it shows twice is merged.
 
     An hour that is skipped gets the mean of its two neighbours, one that comes twice the mean of its values: rounded,
-    where all values are whole numbers.
+    where all values are whole numbers. Of values that are not known, those that are count; without any it is not known.
     """
     given = _without(given, np.isnan(given.values))
     assert given.offsets is not None
@@ -59,19 +59,23 @@ def days_of_24_hours(given: Steps, step: int, zone: tzinfo | None, error: RowErr
     slot = (given.clock - given.clock.min()) // step
     n = int(slot.max()) + 1
     count = np.bincount(slot, minlength=n)
-    mean = np.bincount(slot, given.values, n) / np.maximum(count, 1)
+    measured = np.ones(len(slot)) if given.unknown is None else np.where(given.unknown, 0.0, 1.0)
+    known = np.bincount(slot, measured, n)  # how many values of each
+    mean = np.bincount(slot, given.values * measured, n) / np.maximum(known, 1)
     own = np.zeros(n, np.int64)
     own[slot[::-1]] = np.arange(len(slot))[::-1]  # the first row of each
     here = np.flatnonzero(count > 0)
     skipped = np.flatnonzero(count == 0)
     above = np.searchsorted(here, skipped) - 1
-    mean[skipped] = (mean[here[above]] + mean[here[above + 1]]) / 2
-    own[skipped] = own[here[above]]
+    before, after = here[above], here[above + 1]
+    known[skipped] = (known[before] > 0).astype(float) + (known[after] > 0)
+    mean[skipped] = (mean[before] + mean[after]) / np.maximum(known[skipped], 1)
+    own[skipped] = own[before]
     if np.array_equal(given.values, np.rint(given.values)):
         mean = np.rint(mean)
     filled = np.zeros(n, np.bool_) if given.filled is None else given.filled[own]
     filled[skipped] = True
-    unknown = None if given.unknown is None else given.unknown[own]
+    unknown = None if given.unknown is None else known == 0
     clock = given.clock.min() + step * np.arange(n)
     notes = (
         _note("forward", clock[skipped], changes > 0, "it skips is taken as the mean of its two neighbours"),

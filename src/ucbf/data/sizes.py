@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -98,11 +99,16 @@ def suggested_parameters(
     fits: dict[str, Any] = {name: tuple(map(up, x)) if isinstance(x, tuple) else up(x) for name, x in sizes.items()}
     for name in preset.range_parameters:  # the range takes in all amounts, outliers too
         if name in fits:
-            least, most = float(np.min(amounts)), float(np.max(amounts))
-            worst = most if abs(most) > abs(least) else least
-            fits[name] = min(fits[name], -up(-least)) if name.startswith("min") else max(fits[name], up(most))
+            lowest, most = float(np.min(amounts)), float(np.max(amounts))
+            worst = most if abs(most) > abs(lowest) else lowest
+            fits[name] = min(fits[name], -up(-lowest)) if name.startswith("min") else max(fits[name], up(most))
             absurd = abs(worst) > ABSURD * np.abs(bulk).max() and abs(worst) / unit > MOST_UNITS_IN_LARGEST
             if (absurd or abs(fits[name]) / unit > MOST_UNITS) and name not in given:
+                if np.abs(bulk).max() / unit > MOST_UNITS:
+                    raise UserError(
+                        f"unit is {unit:g}, and one {preset.amount_name} is {worst:g}, more than {MOST_UNITS} times as "
+                        "much; take a coarser unit (unit, --unit)"
+                    )
                 where = "" if place is None else f" at {place(int(np.argmax(np.abs(amounts))))}"
                 raise UserError(
                     f"one {preset.amount_name} is {worst:g}{where}, the largest of the others {bulk.max():g}; correct "
@@ -119,8 +125,17 @@ def _suggested_unit(preset: type[Preset], amounts: Floats, largest: float, given
         coarsest = 1.0
     sizes = [float(x) for name in preset.multiples_of_unit if name in given for x in np.ravel(given[name])]
     finest = max(min(nice_ceiling(largest / MOST_UNITS_IN_LARGEST), coarsest), 1.0 if whole_numbers else 0.0)
-    possible = [u for u in _nice_numbers(coarsest, finest) if all(_divides(u, x) for x in sizes)] or [finest]
+    possible = [u for u in _nice_numbers(coarsest, finest) if all(_divides(u, x) for x in sizes)]
+    possible = possible or _common_divisors(sizes, coarsest, finest) or [finest]
     return next((u for u in possible if rounding_effect(amounts, u, odd).negligible), possible[-1])
+
+
+def _common_divisors(sizes: list[float], coarsest: float, finest: float) -> list[float]:
+    """Whole numbers between these that divide all sizes, the coarsest first; none if a size is not whole."""
+    if not all(x == round(x) for x in sizes):
+        return []
+    largest = math.gcd(*(round(x) for x in sizes))
+    return [float(u) for u in range(min(largest, int(coarsest)), max(math.ceil(finest), 1) - 1, -1) if largest % u == 0]
 
 
 def nice_ceiling(x: float) -> float:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ucbf.checks import real
 from ucbf.errors import UserError
 from ucbf.systems.base import Preset
+
+if TYPE_CHECKING:
+    from ucbf.data.tables import Table
+
+    Source = str | os.PathLike[str] | Table  # a file, or what was read from one
 
 FIELDS = ("state", "action", "amount", "next_state")
 OPTIONAL = ("amount", "next_state")
@@ -96,10 +100,10 @@ def column_names(preset: Preset) -> dict[str, tuple[str, ...]]:
     }
 
 
-def read_happened(path: str | os.PathLike[str], preset: Preset, date_format: str | None = None) -> list[Happened]:
-    """The steps in a CSV or Parquet file: a row for each, in the order of the file."""
+def read_happened(source: Source, preset: Preset, date_format: str | None = None) -> list[Happened]:
+    """The steps in a CSV or Parquet file, or a table: a row for each, in the order of the file."""
     names = column_names(preset)
-    columns, dates, steps, rows = read_rows(path, names, ("state", "action"), OPTIONAL, date_format)
+    columns, dates, steps, rows = read_rows(source, names, ("state", "action"), OPTIONAL, date_format)
     return [
         Happened(
             float(columns["state"][i]),
@@ -113,13 +117,12 @@ def read_happened(path: str | os.PathLike[str], preset: Preset, date_format: str
     ]
 
 
-def read_states(
-    path: str | os.PathLike[str], preset: Preset, date_format: str | None = None
-) -> list[tuple[float, Any, int | None]]:
+def read_states(source: Source, preset: Preset, date_format: str | None = None) -> list[tuple[float, Any, int | None]]:
     """The states in a file, each with its date or its step, or with neither."""
-    columns, dates, steps, rows = read_rows(path, column_names(preset), ("state",), (), date_format)
+    columns, dates, steps, rows = read_rows(source, column_names(preset), ("state",), (), date_format)
     if len(rows) > 1 and dates is None and steps is None:
-        raise UserError(f"{path} has {len(rows)} rows without dates; give one row, or a column of dates")
+        where = rows[0].rpartition(", row ")[0]
+        raise UserError(f"{where} has {len(rows)} rows without dates; give one row, or a column of dates")
     return [
         (float(state), None if dates is None else dates[i], None if steps is None else steps[i])
         for i, state in enumerate(columns["state"])
@@ -127,7 +130,7 @@ def read_states(
 
 
 def read_rows(
-    path: str | os.PathLike[str],
+    source: Source,
     names: Mapping[str, tuple[str, ...]],
     needed: tuple[str, ...],
     optional: tuple[str, ...],  # of which one must be there
@@ -142,25 +145,25 @@ def read_rows(
     from ucbf.data.tables import table_of
     from ucbf.following.calendar import as_datetime
 
-    table = table_of(Path(path))
+    table = table_of(source)
     lowered = {name.strip().lower().replace("-", "_").replace(" ", "_"): name for name in table.columns}
     found = {}
     for part in (*needed, *optional):
         known = [lowered[name] for name in names[part] if name in lowered]
         if len(known) > 1:
-            raise UserError(f"{path} has {known[0]!r} and {known[1]!r}, which mean the same; leave one out")
+            raise UserError(f"{table.source} has {known[0]!r} and {known[1]!r}, which mean the same; leave one out")
         if not known and part in needed:
             raise UserError(
-                f"{path} has no column {names[part][0]!r} (or {', '.join(map(repr, names[part][1:]))}); it has "
+                f"{table.source} has no column {names[part][0]!r} (or {', '.join(map(repr, names[part][1:]))}); it has "
                 f"{', '.join(map(repr, table.columns))}"
             )
         found[part] = known[0] if known else None
     if optional and not any(found[part] for part in optional):
         wanted = " or ".join(repr(names[part][0]) for part in optional)
-        raise UserError(f"{path} has no column {wanted}; it has {', '.join(map(repr, table.columns))}")
+        raise UserError(f"{table.source} has no column {wanted}; it has {', '.join(map(repr, table.columns))}")
     n = len(table.rows)
     if not n:
-        raise UserError(f"{path} has no rows; give one for each step")
+        raise UserError(f"{table.source} has no rows; give one for each step")
     columns = {
         part: np.full(n, np.nan) if name is None else
         values_of(table, name, None) if part in needed else optional_values(table, name)
@@ -185,4 +188,4 @@ def read_rows(
             from datetime import timedelta, timezone
 
             dates = [d.replace(tzinfo=timezone(timedelta(seconds=int(o)))) for d, o in zip(dates, offsets, strict=True)]
-    return columns, dates, steps, [f"{path}, row {row}" for row in table.rows]
+    return columns, dates, steps, [f"{table.source}, row {row}" for row in table.rows]

@@ -129,7 +129,10 @@ def nothing_learned(folder: Path, also: str = "") -> UserError:
         )
     items = sorted(path.parent for name in (NAME, "store.json") for path in folder.glob(f"*/{name}"))
     if items:
-        return UserError(f"{folder} holds folders of {len(items)} items; give that of one, such as {items[0]}")
+        return UserError(
+            f"{folder} holds folders of {len(items)} items; give that of one, such as {items[0]}, or a file with a "
+            "column of items: ucbf act --stock-file, ucbf observe --file"
+        )
     return UserError(f"{folder} holds nothing that was learned (no {NAME}); {remedy}")
 
 

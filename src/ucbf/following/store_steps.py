@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +11,9 @@ from ucbf.checks import real
 from ucbf.errors import UserError
 from ucbf.following.happened import read_rows
 from ucbf.systems.inventory import Inventory
+
+if TYPE_CHECKING:
+    from ucbf.following.happened import Source
 
 COLUMNS = {
     "demand": ("demand", "amount"),
@@ -100,9 +102,9 @@ def step_of(
     return StoreStep(real("demand", demand, 0), placed, came, bool(sold_out), gone), note
 
 
-def read_told(path: str | os.PathLike[str], shop: Inventory, date_format: str | None = None) -> list[Told]:
+def read_told(source: Source, shop: Inventory, date_format: str | None = None) -> list[Told]:
     """The steps in a CSV or Parquet file, a row for each, in the order of the file."""
-    columns, dates, steps, rows = read_rows(path, COLUMNS, (), tuple(COLUMNS), date_format)
+    columns, dates, steps, rows = read_rows(source, COLUMNS, (), tuple(COLUMNS), date_format)
     found = []
     for i, where in enumerate(rows):
         given = {name: None if np.isnan(values[i]) else float(values[i]) for name, values in columns.items()}

@@ -9,7 +9,16 @@ from ucbf.kernels.backward import take_best
 from ucbf.kernels.jit import apart, by_type, inlined, unsigned
 from ucbf.kernels.laws import counts_add
 from ucbf.kernels.learners import learn, registered
-from ucbf.kernels.models import explore, explores, learn_disturbance, learn_pair, may_change, refit, value_pairs
+from ucbf.kernels.models import (
+    averaged,
+    explore,
+    explores,
+    learn_disturbance,
+    learn_pair,
+    may_change,
+    refit,
+    value_pairs,
+)
 from ucbf.kernels.parts import packed
 from ucbf.kernels.seen import Seen, context_of, nearest
 from ucbf.kernels.types import Floats, Ints, Mechanics
@@ -54,6 +63,7 @@ def ucb_f_update(told: Mechanics, learner: UCBfState, seen: Seen, share: Floats)
     j = min(max(nearest(told, seen), 0), told.n_residuals - 1)
     if learn_pair(told, learner.model, seen):
         watch(told, learner.watch, seen.h, seen.s, seen.a, j, share)
+    j = averaged(told, learner.model, seen, j)
     return replay_everywhere(told, learner, seen.h, context_of(told, seen.s), j, share)
 
 

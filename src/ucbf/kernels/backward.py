@@ -125,7 +125,8 @@ def take_best(
     """
     f, r, changed = unsigned(min(h, len(m.after) - 1)), unsigned(min(h, len(m.reward) - 1)), False
     row, A = unsigned(h), unsigned(m.after.shape[2])
-    for s in range(unsigned(e * m.n_states), unsigned((e + 1) * m.n_states)):
+    s, last = unsigned(e * m.n_states), unsigned((e + 1) * m.n_states)
+    while s < last:  # LLVM does not see through a range here, and would count twice
         best, best_a = -np.inf, unsigned(0)
         for a in range(A):
             q = with_ahead(m, model, weight * m.reward[r, s, a], h, f, s, a, ahead, row)
@@ -134,6 +135,7 @@ def take_best(
         value[row, s] = min(cap, best + bonus)
         if act:
             changed |= keep_best(policy, row, s, signed(best_a))
+        s += unsigned(1)
     return changed
 
 
@@ -217,11 +219,12 @@ def keep_best(policy: Ints, h: int, s: int, a: int) -> bool:
 @inlined
 def best_action(q: Floats, h: int, s: int) -> int:
     """The action with the largest q [H, S, A]; ties go to the lowest."""
-    best = 0
-    for a in range(1, q.shape[2]):
-        if q[h, s, a] > q[h, s, best]:
-            best = a
-    return best
+    row, state, best = unsigned(h), unsigned(s), unsigned(0)
+    most = q[row, state, best]
+    for a in range(unsigned(q.shape[2])):
+        if q[row, state, a] > most:
+            best, most = a, q[row, state, a]
+    return signed(best)
 
 
 @inlined

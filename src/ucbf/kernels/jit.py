@@ -20,7 +20,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from numba.extending import lower_builtin, overload, type_callable
 
-from ucbf.kernels.parts import PartCompiler
+from ucbf.kernels.parts import PartCompiler, WholeCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -122,7 +122,7 @@ def source(kernel: Any) -> Any:
 
 
 def _jit(function: Function) -> Function:
-    kernel: Any = cast(Any, numba.jit)(**ALL)(function)
+    kernel: Any = cast(Any, numba.jit)(**ALL, pipeline_class=WholeCompiler)(function)
     if hasattr(kernel, "_cache"):  # not where numba is told to compile nothing
         with contextlib.suppress(RuntimeError):  # nowhere to keep it: a read-only installation without a home
             kernel._cache = _Cache(function)

@@ -18,6 +18,8 @@ from ucbf.kernels.types import Floats, Ints, Mechanics
 
 # learn_pair(told, model, seen) -> bool: take in what a transition says of f; whether no doubt is left about its pair.
 learn_pair = by_type(1)
+# averaged(told, model, seen, j) -> int: the disturbance that UCB-f averages, j being counted from f as believed now.
+averaged = by_type(1)
 # learn_disturbance(model, h, j): take in a disturbance of which neither state nor action is known.
 learn_disturbance = by_type(0)
 # refit(told, model, watch): fit the model to what was seen.
@@ -47,6 +49,12 @@ class Exact(NamedTuple):
 def exact_learn_pair(told: Mechanics, model: Any, seen: Seen) -> bool:
     """Nothing is learned, and there is no doubt."""
     return True
+
+
+@inlined
+def averaged_as_seen(told: Mechanics, model: Any, seen: Seen, j: int) -> int:
+    """As it was seen."""
+    return j
 
 
 @inlined
@@ -197,6 +205,8 @@ for kind in (Exact, Interpolated):
     refit.state(kind, exact_refit)
     value_pairs.state(kind, exact_value_pairs)
     may_change.state(kind, never)
+for any_kind in (Exact, Interpolated, Bounded):
+    averaged.state(any_kind, averaged_as_seen)
 for believed in (Exact, Interpolated, Bounded):
     explores.state(believed, never)
     explore.state(believed, no_exploring)

@@ -13,6 +13,7 @@ from ucbf.kernels.fitting import NEVER, fit_offsets
 from ucbf.kernels.jit import inlined
 from ucbf.kernels.models import (
     always,
+    averaged,
     explore,
     explores,
     is_settled,
@@ -26,7 +27,7 @@ from ucbf.kernels.models import (
     with_ahead,
 )
 from ucbf.kernels.parts import packed
-from ucbf.kernels.seen import Seen
+from ucbf.kernels.seen import Seen, residual_of
 from ucbf.kernels.settling import ABSOLUTE, KIND, NO_ANCHOR
 from ucbf.kernels.types import Floats, Ints, Mechanics
 
@@ -143,6 +144,19 @@ def predict(told: Mechanics, m: Offsets, row: int, pair: int, as_told: int) -> N
 
 
 @inlined
+def offsets_averaged(told: Mechanics, m: Offsets, seen: Seen, j: int) -> int:
+    """Counted from f as told, where that is rather believed.
+
+    Offsets may have any number in common, and disturbances that much less. Averages of disturbances serve either f as
+    told or f with its offsets, and those that are read most are to be right.
+    """
+    if m.exact[0] < 0.5 or told.hides[seen.s_next]:
+        return j
+    as_told = residual_of(told, m.first, seen.h, seen.s, seen.a, seen.s_next)
+    return as_told if 0 <= as_told < told.n_residuals else j
+
+
+@inlined
 def offsets_learn_disturbance(m: Offsets, h: int, j: int) -> None:
     """Take in a disturbance of which neither state nor action is known."""
     row = min(h, len(m.counts) - 1)
@@ -157,6 +171,7 @@ def offsets_learn_disturbance(m: Offsets, h: int, j: int) -> None:
 
 
 learn_pair.state(Offsets, offsets_learn_pair)
+averaged.state(Offsets, offsets_averaged)
 learn_disturbance.state(Offsets, offsets_learn_disturbance)
 refit.state(Offsets, fit_offsets)
 value_pairs.state(Offsets, offsets_value_pairs)

@@ -1,4 +1,4 @@
-"""How a function that compiled functions call is compiled: it is optimised inside its callers, and only there.
+"""How functions are compiled: those that compiled functions call are optimised inside their callers, and only there.
 
 numba would optimise every such function by itself, and make machine code of it and of a way in from Python, and do all
 of that once more in each caller. Two thirds of the time of compiling went there. This leans on private parts of numba.
@@ -56,16 +56,55 @@ class PartLowering(NativeLowering):
         return True
 
 
-class PartCompiler(CompilerBase):
-    """numba's own, with :class:`PartLowering`."""
+class Whole(JITCodeLibrary):
+    """The code of a function that Python calls, with all its parts. It is optimised once.
+
+    numba does it twice, to find counts of references that cancel out, of which there are few here.
+    """
+
+    def _optimize_final_module(self) -> None:
+        made = self._codegen._module_pass_manager()
+        passes, *builder = made if isinstance(made, tuple) else (made,)  # newer numbas hand over what made them, too
+        passes.run(self._final_module, *builder)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class WholeLowering(NativeLowering):
+    """From typed code to a :class:`Whole`."""
+
+    _name = "whole_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """As that of numba."""
+        state.library = Whole(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        done: bool = super().run_pass(state)
+        return done
+
+
+class _Compiler(CompilerBase):
+    """numba's own, with another way of lowering."""
+
+    lowering: type[NativeLowering]
 
     def define_pipelines(self) -> list[Any]:
         """One, for compiled code."""
-        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        parts = [(PartLowering, why) if kind is NativeLowering else (kind, why) for kind, why in manager.passes]
-        manager.passes = parts
+        manager, own = DefaultPassBuilder.define_nopython_pipeline(self.state), self.lowering
+        manager.passes = [(own if kind is NativeLowering else kind, why) for kind, why in manager.passes]
         manager.finalize()
         return [manager]
+
+
+class PartCompiler(_Compiler):
+    """Of parts."""
+
+    lowering = PartLowering
+
+
+class WholeCompiler(_Compiler):
+    """Of what Python calls."""
+
+    lowering = WholeLowering
 
 
 class Packed(types.NamedTuple):

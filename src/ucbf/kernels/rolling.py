@@ -144,6 +144,8 @@ def path_value(r: Rollout, start: Floats, first: float, safety: float, placed: F
             if r.fates[i, n_open + o] == j:
                 shelf[top] += placed[o]
         total += step_value(terms, shelf, order, r.demand[i, j])
+        if r.fates[i, n_open + j] < 0:
+            total += terms.unit_cost * order  # what never comes is not paid for
     if terms.left != 0:
         for k in range(top + 1):
             total += terms.left * shelf[k]

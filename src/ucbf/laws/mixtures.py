@@ -32,6 +32,7 @@ from ucbf.checks import real
 from ucbf.kernels.levels import LevelsState, draw_paths, take_in
 
 Floats = NDArray[np.float64]
+CLOSED = 0.1  # steps of which a smaller share of a usual demand is expected say nothing of the level
 STEADY = 0.95  # levels with this discount or a higher one hardly move: they do not fade, and share one prior weight
 
 
@@ -115,8 +116,13 @@ class LevelMixture:
         )
 
     def add(self, demand: float, factor: float = 1.0) -> None:
-        """Take in the next demand, 0 or more; factor: how much of a usual demand is expected of its step."""
+        """Take in the next demand, 0 or more; factor: how much of a usual demand is expected of its step.
+
+        A day on which the shop is closed, or nearly so, tells nothing of the others: it is passed over.
+        """
         given = real("demand", demand, 0)
+        if factor < CLOSED:
+            return
         self.whole = self.whole and given == np.rint(given)
         demand = given / factor
         if self.seen == 0:

@@ -15,13 +15,16 @@ from ucbf.engines.running import Engine, check_engine, executor_of, results_of
 from ucbf.engines.shared import SharedFolder
 from ucbf.errors import UserError
 from ucbf.studies.names import STUDY_FOLDERS
-from ucbf.studies.runs import build_world, runs_of
+from ucbf.studies.runs import Run, build_agent, build_world, runs_of
 from ucbf.studies.spec import Study
-from ucbf.studies.store import MANIFEST, Store, run_schema, shard_name
+from ucbf.studies.store import MANIFEST, Store, run_schema, runs_in, shard_name
 from ucbf.studies.worker import Task, compute_shard
 
-UPDATES_PER_SHARD = 2e9  # a second or two of UCB-f: what is lost when a worker is killed
+SECONDS_PER_SHARD = 1.5  # about: what is lost when a worker is killed
 MOST_WORLDS_PER_SHARD = 10
+# About how long agents take in Python for a step, compiled for an episode and for each entry of f, and where these
+# repair f. Measured once: what a shard holds must not depend on the machine.
+STEP, EPISODE, ENTRY, ENTRY_REPAIRED = 5e-5, 3e-6, 2e-9, 5e-8
 
 Progress = Callable[[int, int], object]
 
@@ -39,13 +42,43 @@ def tasks_of(study: Study) -> list[Task]:
     tasks, schema = [], run_schema(study)
     for _, of_panel in itertools.groupby(runs_of(study), key=lambda run: run.panel):
         worlds = [list(group) for _, group in itertools.groupby(of_panel, key=lambda run: run.world)]
-        system = build_world(worlds[0][0]).system
-        updates = len(worlds[0]) * study.length * system.f.size
-        size = int(min(max(1, UPDATES_PER_SHARD // updates), MOST_WORLDS_PER_SHARD))
+        seconds = _seconds(worlds[0])
+        size = int(min(max(1, SECONDS_PER_SHARD // sum(seconds)), MOST_WORLDS_PER_SHARD))
         for first in range(0, len(worlds), size):
-            runs = [run for world in worlds[first : first + size] for run in world]
-            tasks.append(Task(shard_name(run.id for run in runs), runs, schema))
+            for part in _parts(seconds):
+                runs = [run for world in worlds[first : first + size] for run in world[part]]
+                tasks.append(Task(shard_name(run.id for run in runs), runs, schema))
     return tasks
+
+
+def _seconds(runs: list[Run]) -> list[float]:
+    """About how long each of the runs of a world takes."""
+    world = build_world(runs[0])
+    (H, S, A), found = world.system.allowed.shape, []
+    for run in runs:
+        agent = build_agent(run, world)
+        steps = 1 if run.by_step else H
+        entry = ENTRY if getattr(agent, "estimator", None) is None else ENTRY_REPAIRED
+        each = STEP * steps if agent.compiled is None else EPISODE + entry * steps * S * A
+        found.append(run.episodes * each)
+    return found
+
+
+def _parts(seconds: list[float]) -> list[slice]:
+    """The runs of a world in parts that take about as long as a shard may; in one, if all of them do."""
+    begins, spent = [0], 0.0
+    for i, each in enumerate(seconds):
+        if i and spent + each > SECONDS_PER_SHARD:
+            begins.append(i)
+            spent = 0.0
+        spent += each
+    return [slice(*ends) for ends in itertools.pairwise([*begins, len(seconds)])]
+
+
+def _without(task: Task, stored: set[str]) -> Task:
+    """What is left of a task: shards of another version, which hold other runs together, count as well."""
+    runs = [run for run in task.runs if run.id not in stored]
+    return task if len(runs) == len(task.runs) else Task(shard_name(run.id for run in runs), runs, task.schema)
 
 
 def share_of(tasks: list[Task], shard: str) -> list[Task]:
@@ -92,11 +125,12 @@ def run_study(
     check_engine(engine, jobs, ray_address)
     store = Store.create(Path(folder), study)
     tasks = share_of(tasks_of(store.study), shard)
-    stored, damaged = store.shards()
+    shards, damaged = store.shards()
     damaged = [path for path in damaged if path.stem[:16] in {task.shard for task in tasks}]
     for path in damaged:
         path.unlink(missing_ok=True)
-    missing = [task for task in tasks if task.shard not in stored]
+    stored = runs_in(shards)
+    missing = [rest for rest in (_without(task, stored) for task in tasks) if rest.runs]
     total, todo = (sum(len(task.runs) for task in some) for some in (tasks, missing))
     report = progress or (lambda done, of: None)
     report(total - todo, total)

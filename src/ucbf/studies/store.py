@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ucbf.errors import UserError
@@ -184,7 +185,7 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
         whole, broken = store.shards()
         found |= whole
         damaged += broken
-    tables = {name: [read_parquet(paths[name].read_bytes()) for paths in found.values()] for name in TABLES}
+    tables = _each_run_once(found.values())
     runs, curves = (_in_order(pa.concat_tables(tables[name]), order) if found else None for name in ("runs", "curves"))
     if damaged and (runs is None or len(runs["run"].unique()) < len(order)):
         more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
@@ -197,10 +198,25 @@ def read_results(*folders: str | os.PathLike[str]) -> Results:
     return Results(study, runs, curves)
 
 
-def stored_runs(store: Store) -> set[str]:
-    """The ids of the runs that are stored."""
-    tables = [read_parquet(paths["runs"].read_bytes()) for paths in store.shards()[0].values()]
+def runs_in(shards: dict[str, dict[str, Path]]) -> set[str]:
+    """The ids of the runs that shards hold."""
+    tables = [read_parquet(paths["runs"].read_bytes()) for paths in shards.values()]
     return {run for table in tables for run in table["run"].to_pylist()}
+
+
+def _each_run_once(shards: Iterable[dict[str, Path]]) -> dict[str, list[pa.Table]]:
+    """The tables of shards, by name, without runs that are in an earlier one: versions divide a study differently."""
+    tables: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
+    known = set[str]()
+    for paths in shards:
+        read = {name: read_parquet(paths[name].read_bytes()) for name in TABLES}
+        runs = set(read["runs"]["run"].to_pylist())
+        again = pa.array(runs & known, pa.string())
+        for name, table in read.items():
+            kept = table.filter(pc.invert(pc.is_in(table["run"], value_set=again))) if len(again) else table
+            tables[name].append(kept)
+        known |= runs
+    return tables
 
 
 def _in_order(table: pa.Table, order: dict[str, int]) -> pa.Table:

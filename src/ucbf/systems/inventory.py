@@ -341,7 +341,8 @@ class Inventory(Preset):
         dear = 2 * float(known("order_cost")) * max(mean, 0.0)
         steps = max(known("period"), 1 if given.get("period", 1) > 1 else known("horizon"))
         economic = 1.25 * np.sqrt(dear / held) if held else mean * steps if dear else 0.0
-        smallest = max(float(known("pack") or 0), float(known("min_order")))
+        pack, least_order = float(known("pack") or 0), float(known("min_order"))
+        smallest = max(pack, float(np.ceil(least_order / pack - 1e-9)) * pack if pack > 0 else least_order)
         room = max(most, MOST_UNITS_OF_ROOM * unit - most)
         return {"max_demand": 1.5 * most, "capacity": most + max(most, min(economic, room) + 2 * smallest)}
 

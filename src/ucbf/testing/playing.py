@@ -54,12 +54,12 @@ def episode(policy: NDArray[np.int64], world: World, episodes: int, k: int, seed
     return steps
 
 
-def require_same(one: Agent, other: Agent, world: World, what: str, remedy: str) -> None:
+def require_same(one: Agent, other: Agent, world: World, what: str, remedy: str, seed: int = 9) -> None:
     """An error unless two agents choose and value alike, and go on alike; they are taught some more."""
     require_equal(one.policy, other.policy, f"the policies of {what}", remedy)
     if hasattr(one, "q") and hasattr(other, "q"):
         require_equal(one.q, other.q, f"q of {what}", remedy)
-    runs = [simulate(agent, world, EPISODES // 2, seed=9) for agent in (one, other)]
+    runs = [simulate(agent, world, EPISODES // 2, seed) for agent in (one, other)]
     require_equal(runs[0].gap, runs[1].gap, f"the gaps that follow of {what}", remedy)
 
 

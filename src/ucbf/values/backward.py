@@ -7,7 +7,6 @@ well it fits is measured at after-states that were left out.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
+from ucbf.errors import warn
 from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.run import Progress
 from ucbf.values.choosing import best_actions
@@ -149,18 +149,16 @@ def backward_induction(
 def _say(plan: Backward) -> None:
     """Warn where fitting failed."""
     if plan.worth.mean < plan.base_worth.mean - 2 * plan.base_worth.error:
-        warnings.warn(
+        warn(
             f"the fitted plan earns {plan.worth}, less than the base, {plan.base_worth}; use plan.base, more anchors, "
             "or another fit",
             FitWarning,
-            stacklevel=3,
         )
     elif plan.share.max() > POOR:
-        warnings.warn(
+        warn(
             f"the fit errs by {plan.share.max():.0%} of what there is to fit, at step {int(plan.share.argmax())}; use "
             "more anchors, or another fit",
             FitWarning,
-            stacklevel=3,
         )
 
 

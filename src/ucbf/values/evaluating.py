@@ -177,11 +177,15 @@ class Work:
         q = self._looking_ahead(base, paths, self.around(base, visited))
         return q.weighted(self.equations(base, q, visited).solved())
 
-    def _looking_ahead(self, base: Rule, paths: int, s: Rows) -> Q:
+    def far_ahead(self, base: Rule, paths: int) -> Q:
+        """What pairs are worth by what the base earns after them alone, as many steps ahead as are ever looked at."""
+        return self._looking_ahead(base, paths, self.around(base, self.first), far=True)
+
+    def _looking_ahead(self, base: Rule, paths: int, s: Rows, far: bool = False) -> Q:
         """Q without weights yet, for states such as these."""
         system, rng = self.system, self.rng
         ahead = Ahead(system, base, self.outcomes, self.outcomes.paths(rng, paths, FARTHEST))
-        ahead = self._long_enough(ahead, s)
+        ahead = ahead if far else self._long_enough(ahead, s)
         a = self.shifted(s, base(0, s), 1.0)
         terms = Terms.of(system.after(0, s, a), ahead.rewards(s, a))
         return Q(ahead, terms, np.zeros(len(terms.centre)))

@@ -15,7 +15,6 @@ gain is measured once more.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from ucbf.checks import whole
 from ucbf.disturbance import Disturbance
+from ucbf.errors import warn
 from ucbf.large import LargeSystem, Rows, require_large
 from ucbf.run import Progress
 from ucbf.values.evaluating import Equations, Judged, Work
@@ -133,7 +133,8 @@ def policy_iteration(
     base = simple_rule(system, law, seed) if base is None else base
     count.one_more()
     work = Work(system, outcomes, np.random.default_rng(seed), first, samples)
-    q, tried, before, rebased = work.begun(base, K), list[_Tried](), list[_Tried](), 0
+    q, tried, before, rebased, far = work.begun(base, K), list[_Tried](), list[_Tried](), 0, False
+    fitted = q
     equations: Equations | None = None
     while len(tried) <= rounds:
         rule = Greedy(q)
@@ -143,20 +144,24 @@ def policy_iteration(
             copy = imitated(system, visited, rule(0, visited))
             if work.wins(copy, base):
                 base, q, before, tried, rebased = copy, work.begun(copy, K), before + tried[1:], [], rebased + 1
-                equations = None
+                equations, fitted, far = None, q, False
                 continue
         if not tried:
             there = work.visited(base, seed + 1)
             tried.append(_Tried(base, q, there, work.judge(base, q, there, seed + 1)))
         tried.append(_Tried(rule, q, visited, work.judge(rule, q, visited, seed + 1)))
         best = _best(tried)
+        if best is tried[0] and not far:  # what is fitted may mislead: a long look ahead alone
+            before.append(tried.pop())
+            q, far = work.far_ahead(base, K), True
+            continue
         if best is tried[0]:  # a step too far: half of it
-            q = q.weighted(q.theta / 2)
+            q = fitted = fitted.weighted(fitted.theta / 2)
             continue
         new = work.equations(best.rule, q, best.visited)  # later rules are much alike: what is known of all is used
         equations = new if equations is None else equations.and_also(new)
         theta = equations.solved()
-        q = q.weighted(theta if best is tried[-1] else (theta + best.q.theta) / 2)
+        q = fitted = q.weighted(theta if best is tried[-1] else (theta + best.q.theta) / 2)
     best = _best(tried + before)
     for times in (1, 2, 4, 8, 16):  # once more, on other paths, and longer ones where they say little
         by_base, by_best = (
@@ -176,19 +181,17 @@ def policy_iteration(
 def _say(worth: Estimate, gains: list[Estimate]) -> None:
     """Warn where fitting failed."""
     if worth.error > POOR * abs(worth.mean):
-        warnings.warn(
+        warn(
             f"what the rule earns is known only as {worth}: rewards vary too much for so few states; give more "
             "samples, or a base of your own",
             FitWarning,
-            stacklevel=3,
         )
     elif all(gain.mean + 2 * gain.error < -PRECISE * abs(worth.mean) for gain in gains):
-        warnings.warn(
+        warn(
             f"every rule that was fitted earns less than the base, the best of them by "
             f"{-max(gain.mean for gain in gains):.4g}: values are not fitted well here, and the base is returned; give "
             "more samples, or a base of your own",
             FitWarning,
-            stacklevel=3,
         )
 
 

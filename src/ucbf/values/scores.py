@@ -16,7 +16,9 @@ from ucbf.values.trials import Trial, narrowed
 Floats = NDArray[np.float64]
 
 STAGES = 3  # of the search, each with paths twice as long as the one before
-ROUNDS = 15
+STARTS = 4  # of the first stage, which may end far from the best
+ROUNDS, DRAWN, ELITE, KEPT = 30, 48, 1 / 8, 0.8
+OWN = 0.5  # of what the action that moves a coordinate most moves it by, or more: the coordinate is one of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +62,13 @@ def _largest(system: LargeSystem, h: int, s: Rows, scores: Floats) -> Rows:
 def search_scores(system: LargeSystem, law: Disturbance, chains: int, steps: int, seed: int) -> tuple[Scores, float]:
     """The best rule that was found, and what it earned.
 
-    Paths are short at first, so that rules that all go wrong in the long run differ; then twice as long, and so on.
+    Paths are short at first, so that rules that all go wrong in the long run differ; then twice as long, and so on. The
+    score of an action depends at first on the coordinates only that it moves itself (how full the item is that it would
+    fill): many weights cannot be found from nothing.
     """
-    size = _usual_size(system, Outcomes(system, law))
+    size, own = _size_and_own(system, Outcomes(system, law))
     shape = (len(system.actions), system.n_axes + 1)
-    D = shape[0] * shape[1]
-    centre, spread = np.zeros(D), np.ones(D)
+    centre, spread = np.zeros(shape).ravel(), np.concatenate([np.ones((shape[0], 1)), own], axis=1).ravel()
 
     def made(row: Floats) -> Scores:
         table = row.reshape(shape)
@@ -77,21 +80,38 @@ def search_scores(system: LargeSystem, law: Disturbance, chains: int, steps: int
         def worth(rows: Floats, trial: Trial = trial) -> Floats:
             return trial.worth([made(row) for row in rows])
 
-        found = np.stack(narrowed(worth, centre, spread, drawn=max(48, 2 * D), rounds=ROUNDS))
+        starts = range(STARTS if stage == 0 else 1)
+        found = np.concatenate([narrowed(worth, centre, spread, DRAWN, ROUNDS, ELITE, KEPT, i) for i in starts])
         centre = found[worth(found).argmax()]
-        spread = np.full(D, 0.3 * np.sqrt(np.mean(centre**2)))
+        spread = np.full(len(centre), 0.3 * np.sqrt(np.mean(centre[centre != 0] ** 2))) if centre.any() else spread
     rule = made(centre)
     return rule, float(Trial.drawn(system, law, chains, steps, seed).worth([rule])[0])
 
 
-def _usual_size(system: LargeSystem, outcomes: Outcomes, chains: int = 100, steps: int = 100) -> Floats:
-    """[d] of states that actions of any kind lead to."""
-    rng, s = np.random.default_rng(0), middle(system, chains)
+def _size_and_own(
+    system: LargeSystem, outcomes: Outcomes, chains: int = 100, steps: int = 100
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """[d] how large states are that actions of any kind lead to, and [A, d] which coordinates an action moves itself.
+
+    These are what the state after an action differs by from that after any other, on average.
+    """
+    rng, s, A = np.random.default_rng(0), middle(system, chains), len(system.actions)
+    moved, times = np.zeros((A, system.n_axes)), np.zeros((A, 1))
     for h in range(steps if system.horizon is None else system.horizon):
         step = h if system.horizon is not None else 0
-        a = _largest(system, step, s, rng.random((chains, len(system.actions))))
-        s = system.step(step, s, a, outcomes.draw(rng, chains))[1]
-    return np.asarray(np.maximum(np.abs(s).mean(axis=0) + s.std(axis=0), 1e-9))
+        w, exist = outcomes.draw(rng, chains), system.exist(step, s)
+        then = np.zeros((A, *s.shape))
+        for i, rows in enumerate(exist.T):
+            a = np.repeat(system.actions[i : i + 1], int(rows.sum()), axis=0)
+            then[i, rows] = system.step(step, s[rows], a, w[rows])[1]
+        away = np.abs(then - then.sum(axis=0) / exist.sum(axis=1)[:, None]) * exist.T[:, :, None]
+        moved, times = moved + away.sum(axis=1), times + exist.sum(axis=0)[:, None]
+        a = _largest(system, step, s, rng.random((chains, A)))
+        s = system.step(step, s, a, w)[1]
+    moved = moved / np.maximum(times, 1)
+    own = (moved > 1e-9) & (moved >= OWN * moved.max(axis=0))
+    size = np.maximum(np.abs(s).mean(axis=0) + s.std(axis=0), 1e-9)
+    return size, own if own.any() else np.ones_like(own)
 
 
 def imitated_scores(system: LargeSystem, s: Rows, a: Rows) -> Scores:

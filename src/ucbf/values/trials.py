@@ -64,15 +64,24 @@ class Trial:
 
 
 def narrowed(
-    worth: Callable[[Floats], Floats], centre: Floats, spread: Floats, drawn: int, rounds: int
+    worth: Callable[[Floats], Floats],
+    centre: Floats,
+    spread: Floats,
+    drawn: int,
+    rounds: int,
+    elite: float = 0.25,
+    kept: float = 0.5,
+    seed: int = 0,
 ) -> tuple[Floats, Floats]:
     """The best numbers [D] that were found, and the middle of those drawn last [D].
 
-    They are drawn around the best quarter of the last round, ever narrower (the cross-entropy method).
+    They are drawn around the best of the last round, ever narrower (the cross-entropy method).
 
     worth: of rows [P, D]
+    elite: the share of the rows that are the best
+    kept: how much of the spread of a round the next one keeps, whatever that of the best is
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     best, most = centre, -np.inf
     for _ in range(rounds):
         rows = centre + spread * rng.standard_normal((drawn, len(centre)))
@@ -80,6 +89,6 @@ def narrowed(
         worths = worth(rows)
         if worths.max() > most:
             best, most = rows[worths.argmax()], worths.max()
-        elite = rows[np.argsort(-worths, kind="stable")[: drawn // 4]]
-        centre, spread = elite.mean(axis=0), 0.5 * spread + 0.5 * elite.std(axis=0)
+        few = rows[np.argsort(-worths, kind="stable")[: int(drawn * elite)]]
+        centre, spread = few.mean(axis=0), kept * spread + (1 - kept) * few.std(axis=0)
     return best, centre
