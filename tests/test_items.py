@@ -184,7 +184,7 @@ def test_of_items_whose_orders_take_time_it_is_said_what_their_numbers_are(tmp_p
         assert [row["expected_reward"] != "" for row in table(tmp_path).values()] == [train < 1] * 2
         assert "nan" not in done.stdout
     assert morning("observe", "--file", "days.csv", cwd=tmp_path).stdout.startswith(
-        "cola: 2024-03-25: taken in, demand 9"
+        "cola: 2024-03-25 (Mon): taken in, demand 9"
     )
     row = printed_rows(morning("act", "--stock-file", "stock.csv", cwd=tmp_path))["cola"]
     alone = commands.ucbf("act", "results/inventory/cola", "--stock", "9", cwd=tmp_path).stdout
