@@ -158,6 +158,13 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path, change, mes
         learned(tmp_path)
 
 
+def test_a_large_file_that_nothing_but_commas_should_separate_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "LARGEST", 0)  # read a part at a time
+    (tmp_path / "demand.csv").write_text("item;date;demand\na;2024-01-01;3\n")
+    with pytest.raises(UserError, match="has no column 'item'; it has item;date;demand; separate the cells by commas"):
+        list(reading.chunks_of(tmp_path / "demand.csv", reading.Columns(), 4))
+
+
 def test_costs_that_cannot_be_used_are_refused(tmp_path):
     shop_file(tmp_path)
     write(tmp_path / "items.parquet", pa.table({"item": ["sku0", "sku0"], "price": [1.0, 2.0]}))

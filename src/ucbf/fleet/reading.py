@@ -207,7 +207,10 @@ def numbers_of(path: Any, table: Any, name: str, may_miss: bool = False) -> Floa
 def _check_columns(path: Path, names: list[str], wanted: list[str]) -> None:
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise UserError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}")
+        commas = (
+            "; separate the cells by commas" if len(names) == 1 and any(mark in names[0] for mark in ";\t|") else ""
+        )
+        raise UserError(f"{path} has no column {missing[0]!r}; it has {', '.join(names)}{commas}")
 
 
 def csv_reader(path: Path, item: str) -> Any:
