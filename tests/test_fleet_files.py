@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ import pytest
 
 import ucbf
 from commands import ucbf as run
+from ucbf.data.outliers import outliers
 from ucbf.errors import UserError
 from ucbf.fleet import files as fleet_files
-from ucbf.fleet import reading, text
+from ucbf.fleet import notes, reading, text
 from ucbf.fleet.orders import orders_on
 from ucbf.fleet.rows import Rows
 
@@ -743,3 +745,26 @@ def test_a_ray_cluster_gives_the_same_plans(tmp_path):
     assert ended(started(tmp_path, tmp_path / "ray", {"engine": "ray", "workers": 2}))
     assert tables(tmp_path / "threads") == tables(tmp_path / "ray")
     assert len(tables(tmp_path / "ray")) == 7
+
+
+def test_outliers_of_many_items_are_those_of_each(monkeypatch):
+    # Items of other lengths; the days of each go on where those of the item before end, and begin anew now and then.
+    monkeypatch.setattr(notes, "AT_ONCE", 3)
+    rng = np.random.default_rng(2)
+    lengths = rng.integers(1, 90, 11)
+    day = np.cumsum(rng.choice([1, 1, 1, 1, 2, 9], lengths.sum())).astype(np.int32) + 19000
+    amount = rng.poisson(9, len(day)).astype(float)
+    begins = np.append(0, np.cumsum(lengths))
+    amount[begins[:-1] + lengths // 2] = 400
+    found = notes.outliers_of_rows(Rows([str(i) for i in range(11)], begins, day, amount, None), 7)
+    assert found.sum() > 4
+    for first, end in pairwise(begins):
+        steps = (day[first:end] - notes.MONDAY) % 7
+        table = np.full((7, end - first), np.nan)
+        for k, step in enumerate(steps):
+            table[step, k] = amount[first + k]
+        table = np.sort(table, axis=1)  # as the rule does not look at the order
+        odd = outliers(table.T)
+        for k, step in enumerate(steps):
+            at = np.flatnonzero(table[step] == amount[first + k])[0]
+            assert found[first + k] == odd[at, step]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ucbf.data.outliers import outliers_of_each
 from ucbf.fleet.rows import Rows
-from ucbf.kernels.fleet import describe_items
+from ucbf.kernels.fleet import describe_items, lay_out_by_steps, most_of_a_step
 from ucbf.wording import show_count
 
 Floats = NDArray[np.float64]
@@ -48,15 +48,11 @@ def outliers_of_rows(rows: Rows, n_steps: int) -> Bools:
     found = np.zeros(len(rows), np.bool_)
     for first in range(0, len(rows.names), AT_ONCE):
         begins = rows.begins[first : first + AT_ONCE + 1]
-        here = slice(begins[0], begins[-1])
-        step = np.repeat(np.arange(len(begins) - 1) * n_steps, np.diff(begins)) + (rows.day[here] - MONDAY) % n_steps
-        counts = np.bincount(step, minlength=(len(begins) - 1) * n_steps)
-        order = np.argsort(step.astype(np.int16 if len(counts) < 2**15 else np.int64), kind="stable")
-        at = np.arange(len(step)) - np.repeat(np.cumsum(counts) - counts, counts)
-        table = np.full((len(counts), int(counts.max(initial=0))), np.nan)
-        table[step[order], at] = rows.amount[here][order]
-        odd = outliers_of_each(table.reshape(len(begins) - 1, n_steps, -1))
-        found[begins[0] + order] = odd.reshape(table.shape)[step[order], at]
+        place = np.empty(begins[-1] - begins[0], np.int64)
+        most = most_of_a_step(begins, rows.day, n_steps, MONDAY, np.empty(n_steps, np.int64), place)
+        table = np.full((len(begins) - 1, n_steps, most), np.nan)
+        lay_out_by_steps(begins, rows.day, rows.amount, MONDAY, place, table)
+        found[begins[0] : begins[-1]] = outliers_of_each(table).ravel()[place]
     return found
 
 

@@ -272,6 +272,49 @@ def recall_items(
             total[row, c] = total[row, c] * keep[c] + 1
 
 
+@inlined
+def step_of(day: NDArray[np.int32], k: int, before: int, n_steps: int, monday: int) -> int:
+    """The step of row k, the row before it being of step ``before`` (-1: not known): most days follow each other."""
+    if before >= 0 and day[k] == day[k - 1] + 1:
+        return before + 1 if before + 1 < n_steps else 0
+    step: int = (day[k] - monday) % n_steps
+    return step
+
+
+@compiled
+def most_of_a_step(begins: Ints, day: NDArray[np.int32], n_steps: int, monday: int, counts: Ints, place: Ints) -> int:
+    """How many rows of an item are of the same step, at most; place [N]: how many of them come before each row.
+
+    begins: [n + 1] where the rows of each item begin; counts: [n_steps] room
+    """
+    most, origin, step = 0, begins[0], -1
+    for i in range(len(begins) - 1):
+        for h in range(n_steps):
+            counts[h] = 0
+        for k in range(begins[i], begins[i + 1]):
+            step = step_of(day, k, step, n_steps, monday)
+            place[k - origin] = counts[step]
+            counts[step] += 1
+            most = max(most, counts[step])
+    return most
+
+
+@compiled
+def lay_out_by_steps(
+    begins: Ints, day: NDArray[np.int32], amount: Floats, monday: int, place: Ints, table: NDArray[np.float64]
+) -> None:
+    """Fill table [n, n_steps, K] with the amounts of each item by steps.
+
+    place: as :func:`most_of_a_step` gives it; it becomes where each row is in ``table.ravel()``
+    """
+    origin, n_steps, K, step = begins[0], table.shape[1], table.shape[2], -1
+    for i in range(len(begins) - 1):
+        for k in range(begins[i], begins[i + 1]):
+            step, j = step_of(day, k, step, n_steps, monday), place[k - origin]
+            table[i, step, j] = amount[k]
+            place[k - origin] = (i * n_steps + step) * K + j
+
+
 @compiled
 def describe_items(begins: Ints, day: NDArray[np.int32], amount: Floats, out: Floats) -> None:
     """What the rows of each item look like: out [n, 9], the entries of :class:`ucbf.fleet.notes.Description`.
