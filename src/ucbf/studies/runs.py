@@ -29,7 +29,7 @@ COLUMNS = (  # of the table of runs, before and after the parameters of the worl
         "switches",
     ),
 )
-RESULT_VERSION = 5  # part of every run's id: raise it when the same parameters begin to give other numbers
+RESULT_VERSION = 6  # part of every run's id: raise it when the same parameters begin to give other numbers
 
 
 class Run(NamedTuple):
