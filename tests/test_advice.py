@@ -161,9 +161,9 @@ def test_a_store_of_slow_items_has_room_for_two_of_the_smallest_order():
     slow = np.array([[0, 1, 0, 2, 0, 0, 1.0]] * 3)
     assert suggested_parameters(Inventory, slow, {})["capacity"] == 4  # twice the largest demand
     for orders, room in (
-        ({"pack": 24}, 48),
-        ({"min_order": 30}, 60),
-        ({"pack": 24, "min_order": 30}, 96),
+        ({"pack": 24}, 2 + 48),  # the largest demand, and two orders
+        ({"min_order": 30}, 2 + 60),
+        ({"pack": 24, "min_order": 30}, 2 + 96),
         ({"pack": 1}, 4),
     ):
         found = suggested_parameters(Inventory, slow, orders)
