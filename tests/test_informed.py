@@ -118,13 +118,34 @@ def test_deviations_by_hand():
         agent.observe(0, 0, 0, 2)
     assert not agent.learner.watch.groups.any()
     agent.observe(0, 3, 1, 2)
-    deviation = 30 / 31
-    np.testing.assert_allclose(agent.learner.watch.groups[0, 3], [1, deviation, deviation**2 - 1])
-    np.testing.assert_allclose(agent.learner.watch.groups[0, 9 + 1], [1, deviation, deviation**2 - 1])
-    np.testing.assert_allclose(agent.learner.watch.tally, [[1, (deviation**2 - 1) ** 2]])
-    np.testing.assert_array_equal(agent.learner.watch.unused, [0, 0])
+    first, watch = 30 / 31, agent.learner.watch
+    np.testing.assert_allclose(watch.groups[0, 3], [1, 0, 0])  # there was none to compare it with
+    np.testing.assert_allclose(watch.tally, [[[1, first, first**2 - 1, 0]]])
+    np.testing.assert_array_equal(watch.unused, [0, 0])
     # The mean moves by (2 - 1) / 31, the sum of squares about it by (2 - 1) (2 - 1 - 1/31).
-    np.testing.assert_allclose(agent.learner.watch.steps[0, 0], [31, 0, 1 + 1 / 31, 30 + 30 / 31])
+    np.testing.assert_allclose(watch.steps[0, 0], [31, 0, 1 + 1 / 31, 30 + 30 / 31])
+    # Then a 0 in state 3, action 0: -32/31 / sqrt((30 + 30/31 + 1)/31 · 32/31), less the one before, over sqrt(1 + 1).
+    agent.observe(0, 3, 0, 0)
+    second = -32 / 31 / math.sqrt((31 + 30 / 31) / 31 * 32 / 31)
+    less, above = (second - first) / math.sqrt(2), (second**2 - first**2) / math.sqrt(2)
+    np.testing.assert_allclose(watch.groups[0, 3], [2, less, above])
+    np.testing.assert_allclose(watch.groups[0, 9 + 1], [1, 0, 0])
+    np.testing.assert_allclose(watch.groups[0, 9], [1, less, above])
+    means = (first + second) / 2, (first**2 + second**2) / 2 - 1
+    np.testing.assert_allclose(watch.tally, [[[2, *means, above**2]]])
+
+
+@pytest.mark.parametrize("rare", [0.02, 0.01])
+def test_a_right_model_is_not_accused_where_the_law_is_lopsided_at_one_step(rare):
+    # A residual further than four standard deviations counts for four. So the usual square is 1 of a fair coin, and
+    # about a third of a coin that shows 1 in 50: states met at one step only have less than those met at both.
+    rng = np.random.default_rng(1)
+    system = ucbf.System(rng.integers(0, 25, (2, 25, 6)), rng.random((2, 25, 6)), 2, "wrap")
+    world = ucbf.World(system, ucbf.Disturbance([[0.5, 0.5], [1 - rare, rare]]))
+    for seed in range(4):
+        agent = ucbf.UCBVIf(system)
+        ucbf.simulate(agent, world, 2000, seed)
+        assert agent.model_check().ok
 
 
 def test_a_wrong_model_is_reported_with_where_and_how_strongly():

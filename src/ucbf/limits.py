@@ -110,7 +110,7 @@ def _watch_limits(told: Mechanics, stored: Arrays, at: str) -> Limits:
     begun, length = periods[:, 0, :, COUNT], stored[f"{at}.length"]
     latest = np.minimum(begun + PERIODS * np.clip(length, 1, MOST_SEEN).astype(float), MOST_SEEN)
     never, most = np.zeros(begun.shape), np.full(begun.shape, float(MOST_SEEN))
-    compared = np.clip(steps[..., SEEN], 0, MOST_SEEN).sum(axis=1)
+    compared = np.clip(steps[..., SEEN], 0, MOST_SEEN)
     visits, dated = np.clip(groups[..., VISITS], 0, MOST_SEEN), np.clip(periods[..., COUNT], 0, MOST_SEEN)
     further = R * dated + 1
     return {
@@ -124,10 +124,13 @@ def _watch_limits(told: Mechanics, stored: Arrays, at: str) -> Limits:
             np.stack([latest, never + R - 1, never + R, most * R * R], axis=-1),
         ),
         f"{at}.groups": Limit(
-            np.stack([0 * visits, -FURTHEST * visits - 1, -visits - 1], axis=-1),
-            np.stack([0 * visits + MOST_SEEN, FURTHEST * visits + 1, FURTHEST**2 * visits + 1], axis=-1),
+            np.stack([0 * visits, -2 * FURTHEST * visits - 1, -(FURTHEST**2) * visits - 1], axis=-1),
+            np.stack([0 * visits + MOST_SEEN, 2 * FURTHEST * visits + 1, FURTHEST**2 * visits + 1], axis=-1),
         ),
-        f"{at}.tally": Limit(0, np.stack([compared, FURTHEST**4 * compared], axis=-1)),
+        f"{at}.tally": Limit(
+            np.stack([0 * compared, never - FURTHEST, never - 1, 0 * compared], axis=-1),
+            np.stack([compared, never + FURTHEST, never + FURTHEST**2, FURTHEST**4 * compared], axis=-1),
+        ),
         f"{at}.unused": Limit(0, MOST_SEEN),
     }
 

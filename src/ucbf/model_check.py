@@ -118,14 +118,17 @@ class Sums(NamedTuple):
     """Deviations, in groups that the model says are alike: pairs, states, actions."""
 
     groups: dict[str, NDArray[np.float64]]  # [n, 3] of each kind: how many, their sum, the sum of their squares - 1
-    fourth: float  # mean of (square - 1)²
+    fourth: float  # variance of the squares, at the step at which it is largest
 
 
 def watched(system: System, watch: Watch) -> list[Sums]:
     """What was noted on the way, by states and by actions, for each axis of W."""
     S = system.n_states
     return [
-        Sums({"state": groups[:S], "action": groups[S:]}, float(tally[FOURTH] / max(tally[COMPARED], 1)))
+        Sums(
+            {"state": groups[:S], "action": groups[S:]},
+            float((tally[:, FOURTH] / np.maximum(tally[:, COMPARED], LEAST)).max()),
+        )
         for groups, tally in zip(watch.groups, watch.tally, strict=True)
     ]
 
@@ -146,6 +149,9 @@ def recounted(told: Mechanics, model: Offsets, watch: Watch) -> Sums:
         x = _from_origin(np.arange(R), told, watch, step)
         mean = float(weights @ x / weights.sum())
         variance = float(weights @ (x - mean) ** 2 / weights.sum()) + 1 / weights.sum()
+        usual = np.clip((x - mean) / np.sqrt(variance), -FURTHEST, FURTHEST)  # what is cut has another mean than 0
+        shifted, square = float(weights @ usual / weights.sum()), float(weights @ usual**2 / weights.sum())
+        fourth = max(fourth, float(weights @ (usual**2 - square) ** 2 / weights.sum()))
         first = step % F * S * A
         for d in np.unique(offset[first : first + S * A]):
             w = np.arange(R) - d  # of every residual
@@ -153,12 +159,11 @@ def recounted(told: Mechanics, model: Offsets, watch: Watch) -> Sums:
             deviation = np.clip(far / np.sqrt(variance), -FURTHEST, FURTHEST)
             pairs = np.flatnonzero(settled[first : first + S * A] & (offset[first : first + S * A] == d))
             seen = model.seen[step, pairs]
-            excess = deviation**2 - 1
-            sums[first + pairs] += np.stack([seen.sum(axis=1), seen @ deviation, seen @ excess], axis=1)
-            fourth += float((seen @ excess**2).sum())
+            shift, spread = deviation - shifted, deviation**2 - square
+            sums[first + pairs] += np.stack([seen.sum(axis=1), seen @ shift, seen @ spread], axis=1)
     table = sums.reshape(F, S, A, 3).sum(axis=0)
     groups = {"pair": table.reshape(S * A, 3), "state": table.sum(axis=1), "action": table.sum(axis=0)}
-    return Sums(groups, fourth / max(float(sums[:, 0].sum()), 1.0))
+    return Sums(groups, fourth)
 
 
 def _from_origin(w: NDArray[np.int64], told: Mechanics, watch: Watch, step: int) -> NDArray[np.float64]:
@@ -201,7 +206,7 @@ def check_model(
         what = f"residuals outside {low}..{high}, the declared range of W, widened by ζ/2"
         findings.append(Finding("in places", what, outside, np.inf))
     for k, steps in enumerate(watch.steps if not hidden else []):
-        if not watch.tally[k, COMPARED]:
+        if not watch.tally[k, :, COMPARED].any():
             continue
         seen = steps[:, SEEN]
         deviations = np.sqrt(steps[seen > 0, SQUARE] / seen[seen > 0])

@@ -15,7 +15,7 @@ BURN_IN = 30  # residuals of a step before any is held against the model
 FURTHEST = 4.0  # standard deviations that a single residual counts for
 SEEN, ORIGIN, MEAN, SQUARE = range(4)
 VISITS, SHIFT, SPREAD = range(3)
-COMPARED, FOURTH = range(2)
+COMPARED, SHIFTED, EXCESS, FOURTH = range(4)
 OUTSIDE, CENSORED = range(2)
 COUNT, SUM, SUM_OF_SQUARES = range(3)
 PERIODS = 32  # that time is cut into
@@ -25,14 +25,19 @@ PERIODS = 32  # that time is cut into
 class Watch(NamedTuple):
     """Whether residuals depend on the state, the action or the time: by each axis of W, of which there are d.
 
-    Deviations are in standard deviations of the step; T is H, or 1 where all steps share a law. Time is cut into
+    Deviations are in standard deviations of the step, and cut at ``FURTHEST`` of them. Where a law is lopsided, those
+    that are cut have another mean than 0, and their squares than 1: so both are compared with what they were at the
+    same step. T is H, or 1 where all steps share a law. Time is cut into
     ``PERIODS`` of equal length, so many residuals of each step; when the last is full, neighbours are joined and the
     length doubles.
     """
 
     steps: Floats  # [d, T, 4] residuals seen; the first, from which they are counted; their mean; squares about it
-    groups: Floats  # [d, S + A, 3] of every state, then every action: deviations, their sum, that of their squares - 1
-    tally: Floats  # [d, 2] deviations; sum of (square - 1)²
+    groups: (
+        Floats  # [d, S + A, 3] of every state, then every action: deviations; by how much they, and their squares, were
+    )
+    # above those of the same step before, summed
+    tally: Floats  # [d, T, 4] deviations; their mean; that of their squares - 1; the squares of the latter about it
     unused: Floats  # [2] residuals outside the declared range; censored by a boundary
     periods: Floats  # [d, 1 + PERIODS, T, 3] of a prior, then of every period: residuals, their sum, that of squares
     length: Ints  # [1] residuals of a step in a period
@@ -43,7 +48,7 @@ def new_watch(d: int, T: int, S: int, A: int) -> Watch:
     return Watch(
         steps=np.zeros((d, T, 4)),
         groups=np.zeros((d, S + A, 3)),
-        tally=np.zeros((d, 2)),
+        tally=np.zeros((d, T, 4)),
         unused=np.zeros(2),
         periods=np.zeros((d, 1 + PERIODS, T, 3)),
         length=np.ones(1, np.int64),
@@ -88,12 +93,12 @@ def watch(told: Mechanics, seen: Watch, h: int, s: int, a: int, j: int, share: F
     row = min(h, seen.steps.shape[1] - 1)
     at = next_period(seen, row)
     for k in range(len(told.bins)):
-        deviation = compare(told, seen, k, row, coordinate(told, k, j, share), at)
-        if not math.isnan(deviation):
+        shift, spread = compare(told, seen, k, row, coordinate(told, k, j, share), at)
+        if not math.isnan(shift):
             for group in (s, told.after.shape[1] + a):
                 seen.groups[k, group, VISITS] += 1
-                seen.groups[k, group, SHIFT] += deviation
-                seen.groups[k, group, SPREAD] += deviation * deviation - 1
+                seen.groups[k, group, SHIFT] += shift
+                seen.groups[k, group, SPREAD] += spread
 
 
 @compiled
@@ -112,9 +117,11 @@ def watch_history(told: Mechanics, seen: Watch, j: Ints, share: Floats) -> None:
 
 
 @inlined
-def compare(told: Mechanics, seen: Watch, k: int, h: int, w: float, at: int) -> float:
-    """How far residual w is from the mean of its step so far, which it then joins; nan while there is too little.
+def compare(told: Mechanics, seen: Watch, k: int, h: int, w: float, at: int) -> tuple[float, float]:
+    """How far residual w is from the mean of its step so far, which it then joins; and its square.
 
+    Both are less than what they were on average at this step before, over sqrt(1 + 1/n), so that they do not depend on
+    each other; nan while there is too little.
     at: the period it was seen in
     """
     steps, tally, periods = seen.steps, seen.tally, seen.periods
@@ -125,17 +132,22 @@ def compare(told: Mechanics, seen: Watch, k: int, h: int, w: float, at: int) -> 
     periods[k, at, h, COUNT] += 1
     periods[k, at, h, SUM] += x
     periods[k, at, h, SUM_OF_SQUARES] += x * x
-    before, deviation = x - steps[k, h, MEAN], math.nan
+    before, shift, spread = x - steps[k, h, MEAN], math.nan, math.nan
     if n >= BURN_IN and steps[k, h, SQUARE] >= BURN_IN / 2:  # else it may be a rare thing that has not happened yet
         deviation = before / math.sqrt((steps[k, h, SQUARE] + 1) / n * (1 + 1 / n))
         deviation = min(max(deviation, -FURTHEST), FURTHEST)
-        excess = deviation * deviation - 1
-        tally[k, COMPARED] += 1
-        tally[k, FOURTH] += excess * excess
+        excess, c = deviation * deviation - 1, tally[k, h, COMPARED]
+        more, above = deviation - tally[k, h, SHIFTED], excess - tally[k, h, EXCESS]
+        known = math.sqrt(c / (c + 1))
+        shift, spread = known * more, known * above
+        tally[k, h, COMPARED] = c + 1
+        tally[k, h, SHIFTED] += more / (c + 1)
+        tally[k, h, EXCESS] += above / (c + 1)
+        tally[k, h, FOURTH] += spread * spread
     steps[k, h, SEEN] = n + 1
     steps[k, h, MEAN] += before / (n + 1)
     steps[k, h, SQUARE] += before * (x - steps[k, h, MEAN])
-    return deviation
+    return shift, spread
 
 
 @inlined
